@@ -23,8 +23,8 @@
 namespace paceline {
 namespace {
 
-// Counts values and slots, and, for trained variables, also the contributions and their sums, each
-// as large as the values.
+// Counts the bytes of values and slots and, for trained variables, also those of the contributions
+// and of their sums, which are each as large as the values.
 double bytes_needed(std::span<const VariableSpec> variables) {
   double bytes = 0;
   for (const VariableSpec& variable : variables) {
@@ -157,8 +157,8 @@ void CollectiveConnection::on_closed(const Error& error) {
 
 namespace {
 
-// The time between two looks of a waiting thread: long enough to cost nothing, short enough for
-// Ctrl-C.
+// The time between two checks of a waiting thread for an interrupt: long enough to cost nothing,
+// short enough for a quick answer to Ctrl-C.
 constexpr Duration kLookAround = std::chrono::milliseconds(250);
 // An interrupted worker waits this long for the step that it has begun. The others are mostly
 // interrupted, too, and so end with the same step.
@@ -229,8 +229,8 @@ std::uint64_t CollectiveDriver::tag_of(std::uint64_t epoch, std::int64_t step) {
   return tag == 0 ? 1 : tag;
 }
 
-// Makes the reduction do what the machine's state asks for. It opens an attempt at a step before
-// any member can hear that this worker has begun the step.
+// Makes the reduction do what the machine's state asks for. Opens an attempt at a step before any
+// member can hear that this worker has begun the step.
 void CollectiveDriver::follow() {
   const CollectiveBegin* const begun = group_.begun_by(options_.task.index);
   const std::uint64_t tag = tag_of(group_.epoch(), group_.step());
@@ -317,9 +317,9 @@ void CollectiveDriver::check() const {
   throw *error_;
 }
 
-// Waits as long as it takes: if a worker is missing, the machine finds that out and goes on without
-// the worker. The wait also ends, with an error, when the ps tasks that keep the other variables
-// are lost, since a member that is cut off from them commits nothing.
+// Waits without a limit: if a worker is missing, the machine finds that out and goes on without the
+// worker. The wait also ends, with an error, when the ps tasks that keep the other variables are
+// lost, since a member that is cut off from them commits nothing.
 void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what) {
   TimePoint say_at = now() + options_.say_after;
   std::optional<TimePoint> leave_at;
@@ -344,9 +344,9 @@ void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what
   check();
 }
 
-// An interrupted worker leaves its step, and the other members take it for lost and commit the step
-// without it. If they have already committed the step with it, this worker learns of that and
-// finishes the step.
+// An interrupted worker abandons its step. The other members then think that this worker is lost,
+// and commit the step without it. If they have already committed the step with it, this worker
+// learns of that and finishes the step.
 void CollectiveDriver::leave_step_if_interrupted(std::optional<TimePoint>& leave_at) {
   if (!options_.check_interrupt || options_.rounds || !collectives_->survives_losses()) return;
   try {
@@ -401,7 +401,7 @@ void CollectiveDriver::initialise(std::int64_t step, const std::vector<TaskState
   wait_values();
 }
 
-// Marks that the step thread waits and reads no values.
+// Marks that the step thread waits, and so reads no values.
 void CollectiveDriver::park() {
   change([this] { parked_ = true; });
 }
@@ -416,8 +416,8 @@ void CollectiveDriver::use_values() {
   unpark([] { return true; });
 }
 
-// Waits until ready() holds under the lock and no values are arriving. No values are accepted from
-// then on.
+// Waits, under the lock, until ready() holds and no values are arriving. From then on no values are
+// accepted.
 template <typename Ready>
 void CollectiveDriver::unpark(Ready&& ready) {
   const auto now_ready = [&] {
@@ -586,7 +586,7 @@ namespace {
 
 constexpr Duration kOneTry = std::chrono::seconds(2);
 constexpr Duration kBetweenTries = std::chrono::milliseconds(300);
-// A peer that calls must say within this time who it is.
+// A peer that has called must say within this time who it is.
 constexpr Duration kHelloWithin = std::chrono::seconds(5);
 constexpr std::size_t kMostUnidentified = 64;
 // The record of a connection that has ended is kept for this time, after which no thread is still
@@ -717,8 +717,8 @@ void CollectiveDriver::connect(int worker) {
   }
 }
 
-// Ends connections that were replaced or refused, and those whose peer has not said in time who it
-// is.
+// Ends connections that were replaced or refused, and connections whose peers have not said in time
+// who they are.
 void CollectiveDriver::close_idle() {
   std::vector<Closing> closing;
   {
@@ -894,7 +894,7 @@ void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
     }
     if (worker < 0 || current_[std::size_t(worker)] != &from) return;
     current_[std::size_t(worker)] = nullptr;
-    // A worker that is leaving must not take the ends of its connections for losses, nor propose
+    // A worker that is leaving must not treat the ends of its connections as losses, nor propose
     // anything to the workers that are still connected.
     if (stopping_) return;
     if (receives_from_ == worker) receives_from_ = -1;
@@ -1122,7 +1122,7 @@ std::optional<TaskState> CollectiveDriver::restored() const {
   return own_restored_;
 }
 
-// Asks only workers that have answered the last question, so that questions do not pile up for a
+// Asks only workers that have answered the previous question, so that questions do not pile up at a
 // worker that stands still.
 void CollectiveDriver::ask_progress() {
   const std::lock_guard lock(mutex_);
@@ -1286,8 +1286,8 @@ std::unique_ptr<Collectives> CollectiveDriver::make_collectives() {
   return over_links;
 }
 
-// Returns what must be equal on all workers, which must reduce alike: the buckets, the engine, and
-// whether batch norm is synchronised.
+// Returns a fingerprint of what must be equal on all workers, so that they reduce alike: the
+// buckets, the engine, and whether batch norm is synchronised.
 std::uint64_t CollectiveDriver::fingerprint_of_step(const std::vector<Bucket>& buckets) const {
   const std::uint64_t engine = over_links_ == nullptr ? 2 : 0;
   return paceline::fingerprint_of(buckets) ^ std::uint64_t(options_.sync_batch_norm) ^ engine;
@@ -1315,7 +1315,8 @@ void CollectiveDriver::wait_job_end(const std::string& otherwise) {
   throw Error(ErrorCode::kFailedPrecondition, otherwise);
 }
 
-// Tells the others which worker was lost before they notice that this worker ends, too.
+// Tells the other workers which worker was lost. They must hear this before they notice that this
+// worker ends, too.
 void CollectiveDriver::lose_member(int worker, const Error& why) {
   if (collectives_->survives_losses() || leaving_ || shown_.failed) return;
   if (group_.standing_of(worker) == Standing::kRetired) return;

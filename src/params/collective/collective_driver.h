@@ -61,7 +61,7 @@ class StateInbox {
     }
     changed_.notify_all();
   }
-  /// The worker has gone, so nobody waits for its state.
+  /// The worker has gone, so no save waits for its state any longer.
   void lose(int worker) {
     {
       const std::lock_guard lock(mutex_);
@@ -70,8 +70,8 @@ class StateInbox {
     }
     changed_.notify_all();
   }
-  /// Returns the states once every asked worker has told its state or has gone, or at the deadline.
-  /// `silent` gets the workers that have done neither by then.
+  /// Returns the states once every worker that was asked has told its state or has gone, or at the
+  /// deadline. `silent` gets the workers that had done neither by the deadline.
   std::vector<TaskState> wait(Deadline deadline, std::set<int>& silent) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline.time(), [this] { return asked_.empty(); });
@@ -89,8 +89,8 @@ class StateInbox {
   std::map<int, TaskState> states_;
 };
 
-/// A worker's variables in an all-reduce: all values and slots, which a joiner is sent. Not
-/// thread-safe: while a caller changes values, it must make sure that nobody reads them.
+/// A worker's variables in an all-reduce: all values and slots, which joiners receive. Not
+/// thread-safe: a caller that changes values must make sure that nobody reads them meanwhile.
 class HeldVariables {
  public:
   /// All values are zeros at first. Throws kInvalidArgument as VariableMemory does, and also when
@@ -131,8 +131,8 @@ class GroupRecordBlocks : public SharedRecordBlocks {
  public:
   explicit GroupRecordBlocks(CollectiveDriver& driver) : driver_(&driver) {}
   void leave();
-  /// Makes the pipeline look again, since there may be more records, or taken ones may be revoked.
-  /// Call it without locks.
+  /// Makes the pipeline look again, since there may be more records, or records that it took may be
+  /// revoked. Call it without locks.
   void look_again() { tell_changed(); }
 
   RecordRange take(std::int64_t most) override;
@@ -176,7 +176,7 @@ class CollectiveConnection : public Receiver {
   std::shared_ptr<Connection> connection;  // null until it is made
   StateFrames state;                       // the frames of a task's state that have arrived so far
   ClockQuestions clock;                    // questions to the peer, if this worker made the call
-  /// The peer was asked for its progress and has not told it; under the driver's lock.
+  /// The peer was asked for its progress and has not answered yet. Protected by the driver's lock.
   bool progress_asked = false;
 
  private:
@@ -203,8 +203,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// Waits until this worker has values.
   void wait_values();
   bool has_values() const { return shown_.has_values; }
-  /// True when this worker has had values. Nothing overwrites them while no step waits, even if
-  /// they count no longer because the group went on without this worker.
+  /// True when this worker has had values. While no step waits, nothing overwrites them, even if
+  /// they no longer count because the group went on without this worker.
   bool had_values() const { return shown_.had_values; }
   std::int64_t step() const { return shown_.step; }
   /// Begins a step that reduces these buckets, once this worker may begin one.
@@ -244,8 +244,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool any_done() const { return shown_.any_done; }
   bool training_ended() const { return shown_.ended; }
   bool saves() const { return shown_.saves; }
-  /// True when this worker was interrupted in a step and has left that step. The other workers may
-  /// stay in it for long.
+  /// True when this worker was interrupted in a step and has abandoned that step. The other workers
+  /// may take long to end the step.
   bool left_step() const { return shown_.left_step; }
   void set_done();
   void end_training();
@@ -399,7 +399,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::int64_t commits_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values
   int receives_from_ = -1;
-  /// The founder's: restored states of the other workers, until they are sent.
+  /// On the founder: restored states of the other workers, until they are sent.
   std::vector<TaskState> restored_;
   std::optional<TaskState> own_restored_;
   int state_asker_ = -1;

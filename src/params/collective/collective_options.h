@@ -32,8 +32,8 @@ struct CollectiveOptions {
   OnNan on_nan = OnNan::kStop;  // what to do when the mean has NaN
   /// The job shares out the records of its data among the workers.
   bool shares_records = false;
-  /// The kernels of a step add up numbers with those of the other workers, by exchange(). A step is
-  /// made again when the members change.
+  /// The kernels of a step add up numbers with those of the other workers, by exchange(). If the
+  /// members change, the step is made again.
   bool sync_batch_norm = false;
   /// The fence of the variables on ps tasks. The members commit its rounds. Null: no variable is on
   /// a ps task.

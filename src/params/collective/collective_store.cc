@@ -1,6 +1,6 @@
-// Every worker applies the rule to the whole of each variable. If the workers divided that work
-// among them, each would hold only a part of the values and slots, and a worker that died would
-// take its part with it.
+// Every worker applies the rule to the whole of each variable. If the workers divided that work,
+// each would hold only a part of the values and slots, and a worker that died would take its part
+// with it.
 #include "params/collective/collective_store.h"
 
 #include <fmt/format.h>
@@ -96,7 +96,8 @@ constexpr std::size_t kNoBucket = ~std::size_t{0};
 // Squares are summed in blocks of this many numbers, so the sum does not depend on the number of
 // threads.
 constexpr std::size_t kNormBlock = 64 * 1024;
-// Applying a range of this length takes some microseconds, as long as waking a thread.
+// The fewest numbers for which another thread helps: applying this many takes some microseconds, as
+// long as waking a thread.
 constexpr std::int64_t kApplyGrain = 16 * 1024;
 
 CollectiveSteps::CollectiveSteps(CollectiveDriver& driver, HeldVariables& variables,
@@ -259,8 +260,8 @@ void CollectiveSteps::apply() {
   }
 }
 
-// All workers find NaN or infinity in the same sums. But only the worker whose contribution has it
-// knows whose it is, and tells the others.
+// All workers find NaN or infinity in the same sums. But only the worker whose contribution has the
+// NaN or infinity knows that, and it tells the others.
 void CollectiveSteps::apply_or_fail() {
   try {
     apply();
@@ -290,7 +291,7 @@ void CollectiveSteps::check_own() const {
   }
 }
 
-// Returns the clip scale by the norm of the mean. It has the same bits on every worker.
+// Returns the clip scale by the norm of the mean. The scale has the same bits on every worker.
 float CollectiveSteps::clip_scale() {
   double squares = 0;
   if (clip_norm_ > 0) {

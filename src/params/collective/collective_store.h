@@ -17,7 +17,7 @@ class CollectiveStore : public SavableStore, public JobControl {
   /// join_timeout, and kFailedPrecondition when another worker refuses this one.
   static std::unique_ptr<CollectiveStore> join(const CollectiveOptions& options,
                                                std::vector<VariableSpec> variables);
-  /// The workers that this one is not connected with.
+  /// The workers that this worker is not connected with.
   virtual std::vector<std::int32_t> unreached() const = 0;
 };
 

@@ -15,7 +15,7 @@ namespace paceline {
 
 /// The members that reduce one step together.
 struct ReductionGroup {
-  std::uint64_t tag = 0;              // names this attempt at this step; equal on all members
+  std::uint64_t tag = 0;              // identifies this attempt at this step; equal on all members
   std::vector<std::int32_t> members;  // ascending
   int rank = 0;                       // this worker's place among the members
   std::vector<float> weights;         // by rank; the sum is 1
@@ -34,7 +34,7 @@ struct RowSums {
   std::span<const float> rows;
 };
 
-/// Is told how a reduction proceeds, on any thread.
+/// Hears how a reduction proceeds. Calls may come from any thread.
 class ReductionListener {
  public:
   virtual ~ReductionListener() = default;
@@ -47,9 +47,9 @@ class ReductionListener {
   virtual void failed(const Error& error) = 0;
 };
 
-/// Contributions lie in memory() and do not change before the next step. The sums have the same
-/// bits on every member, whatever the timing. One thread makes the steps. Any threads may call
-/// open, start and rest, but one at a time.
+/// An engine that reduces contributions. The contributions lie in memory() and do not change before
+/// the next step. The sums have the same bits on every member, whatever the timing. One thread
+/// makes the steps. Any threads may call open, start and rest, but one at a time.
 class Collectives {
  public:
   virtual ~Collectives() = default;

@@ -1,4 +1,5 @@
-// The reduction among several workers of one process: in a ring, and in place in shared memory.
+// Tests the reduction among several workers of one process: in a ring, and in place in shared
+// memory.
 #include "params/collective/collectives.h"
 
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 namespace paceline {
 namespace {
 
-// Small variables share a bucket of up to this size, since a message takes as long as the reduction
-// of some thousand numbers.
+// The largest bucket that small variables share. They share one, since a message takes as long as
+// the reduction of some thousand numbers.
 constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 
 std::size_t contribution_bytes(const VariableSpec& variable) {

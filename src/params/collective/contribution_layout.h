@@ -1,5 +1,5 @@
 // The layout of a worker's contributions. All variables lie side by side in one memory, in the same
-// order on every worker, so that several small ones are reduced as one.
+// order on every worker, so that one reduction can serve several small variables.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,15 @@ class ContributionLayout {
   std::vector<std::size_t> offsets_, ids_;  // by variable
 };
 
-/// What is reduced as one: dense variables that lie side by side, or one sparse variable.
+/// The variables that one reduction sums: dense variables that lie side by side, or one sparse
+/// variable.
 struct Bucket {
   std::vector<VariableId> variables;  // ascending
   bool sparse = false;
   std::size_t offset = 0;    // of dense variables: the bucket's place in the layout, in bytes
   std::size_t elements = 0;  // float32 numbers, including the gaps between two variables
-  /// The place in the plan where a variable is first used; the lowest is reduced first.
+  /// The place in the plan of the first use of any of the variables. The bucket with the lowest
+  /// priority is reduced first.
   std::size_t priority = 0;
 };
 

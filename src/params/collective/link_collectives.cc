@@ -200,7 +200,8 @@ void LinkCollectives::arrived(int worker, const FrameHeader& header,
   take_partial(worker, header, payload, lock);
 }
 
-// Tells the others that they can read this worker's contribution, or its part of the sum.
+// Tells the others that they can read this worker's contribution or, with the flag kSummed, its
+// part of the sum.
 void LinkCollectives::announce(std::size_t bucket, std::uint16_t flags, Lock& lock) {
   FrameHeader header{.type = std::uint16_t(MessageType::kInPlace),
                      .flags = flags,
@@ -303,7 +304,8 @@ LinkCollectives::Chunk LinkCollectives::segment(std::size_t bucket, int number) 
   return {begin(number), begin(number + 1) - begin(number)};
 }
 
-// Returns the segment of the chunk. Throws unless all its numbers lie in one segment.
+// Returns the number of the segment in which the chunk lies. Throws unless all its numbers lie in
+// one segment.
 int LinkCollectives::segment_of(std::size_t bucket, Chunk chunk) const {
   for (int k = 0; k < size(); ++k) {
     const Chunk whole = segment(bucket, k);
@@ -316,8 +318,8 @@ int LinkCollectives::segment_of(std::size_t bucket, Chunk chunk) const {
                           chunk.first));
 }
 
-// Called once this worker has contributed: begins the sum of the segment that belongs to the member
-// before it, and adds its own numbers to the chunks that have arrived already.
+// Called once this worker has contributed. Begins the sum of the segment that belongs to the
+// previous member of the ring, and adds its own numbers to the chunks that have already arrived.
 void LinkCollectives::scatter(std::size_t bucket, Lock& lock) {
   const std::uint64_t tag = tag_;
   const std::vector<Chunk> early = std::exchange(work_[bucket].early, {});

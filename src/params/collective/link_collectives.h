@@ -1,7 +1,7 @@
 // Reduces over links between the members, in one of two ways. The members form a chunked ring. Or,
 // if all of them share memory, they reduce in place: each worker sums its part of all contributions
-// where these lie, and all read the sums from that worker's memory. Rows of sparse variables are
-// gathered, and each worker sums them.
+// where the contributions lie, and all read the sums from that worker's memory. Rows of sparse
+// variables are gathered, and each worker sums them.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace paceline {
 
-/// Sends frames to other workers. A worker is named by its index.
+/// Sends frames to other workers, which are named by their indices.
 class PeerSender {
  public:
   virtual ~PeerSender() = default;
@@ -33,15 +33,15 @@ class PeerSender {
                          std::span<const std::byte> payload) = 0;
 };
 
-/// A thread of its own reduces the buckets while the step goes on, in the order in which the next
-/// step needs them. Threads of the link add up the chunks of a ring where they arrive.
+/// Reduces the buckets in a thread of its own while the step goes on, in the order in which the
+/// next step needs them. Threads of the link add up the chunks of a ring as they arrive.
 class LinkCollectives : public Collectives {
  public:
   /// The numbers of the memories that a worker shares with the others.
   static constexpr std::uint32_t kContributions = 0, kSums = 1;
-  /// Flags, each of one message type. kFinal of kPartialSum: the sum has all contributions.
-  /// kLastRows of kContributedRows: no more rows follow. kSummed of kInPlace: this part was summed,
-  /// not only contributed.
+  /// Flags; each belongs to one message type. kFinal of kPartialSum: the sum has all contributions.
+  /// kLastRows of kContributedRows: no more rows follow. kSummed of kInPlace: the sender has summed
+  /// this part, and not only contributed.
   static constexpr std::uint16_t kFinal = 1, kLastRows = 1, kSummed = 1;
 
   /// Everything that is passed by reference or as a span must outlive the object.
@@ -84,7 +84,8 @@ class LinkCollectives : public Collectives {
     bool begun = false;    // the others know that this worker has contributed
     bool reduced = false;  // this worker has summed its part, or all rows
     bool whole = false;
-    /// In place, by worker: it has contributed; it has summed its part.
+    /// In a reduction in place, by worker: whether it has contributed, and whether it has summed
+    /// its part.
     std::vector<bool> there, summed;
     std::size_t summed_numbers = 0;      // in a ring: numbers that have all contributions
     std::vector<Chunk> early;            // chunks that arrived before this worker has contributed
@@ -160,7 +161,8 @@ class LinkCollectives : public Collectives {
   std::condition_variable changed_;
   bool stopped_ = false;
   std::vector<Shared> shared_;  // by worker
-  std::vector<Shared> mapped_;  // by worker: the memory that it shared before this attempt began
+  /// By worker: the memory that the worker shared before this attempt began.
+  std::vector<Shared> mapped_;
   std::shared_ptr<const std::vector<Bucket>> bucket_list_;
   std::span<const Bucket> buckets_;
   std::vector<std::size_t> order_;  // buckets by priority

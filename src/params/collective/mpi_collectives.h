@@ -16,10 +16,10 @@
 
 namespace paceline {
 
-/// One thread makes all calls of MPI after the start. All ranks must make the same calls, so it
-/// reduces the buckets in the order in which a backward pass makes them, the last needed first. An
-/// attempt that all members have started runs to its end, even if rest() is called. So a worker
-/// that is lost during an attempt ends the job.
+/// Reduces by calls of MPI, all from one thread after the start. All ranks must make the same
+/// calls, so the thread reduces the buckets in the order in which a backward pass makes them: the
+/// bucket that the next step needs last comes first. An attempt that all members have started runs
+/// to its end, even if rest() is called. So a worker that is lost during an attempt ends the job.
 class MpiCollectives : public Collectives {
  public:
   /// All references must outlive the object. MPI must be started. Throws kInvalidArgument unless

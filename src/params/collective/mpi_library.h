@@ -9,11 +9,12 @@ namespace paceline {
 
 /// Returns the calls. The first call loads libpaceline_mpi.so for the life of the process: from the
 /// folder of the program, from ../lib/paceline beside that folder, or from the system's library
-/// folders. If none has it, throws kFailedPrecondition with a message that says what to install.
+/// folders. If none has the library, throws kFailedPrecondition with a message that says what to
+/// install.
 const MpiCalls& mpi_calls();
 /// True when the plug-in can be loaded.
 bool has_mpi_calls();
-/// The whole number in an environment variable; nothing when it has none.
+/// Returns the whole number in an environment variable; nullopt when the variable has none.
 std::optional<int> number_in_environment(const char* name);
 /// The rank of this process if mpirun has started it.
 std::optional<int> rank_by_mpirun();

@@ -90,7 +90,7 @@ void BoundedStaleness::tell_limits(AggregationOutbox& out) {
 }
 
 std::unique_ptr<Aggregation> make_aggregation(const AggregationSpec& spec) {
-  // The limit, which no job reaches, keeps the sums of clocks within 64 bits.
+  // No job reaches this limit. It keeps the sums of clocks within 64 bits.
   constexpr std::int64_t kMostStaleness = std::int64_t{1} << 40;
   if (spec.staleness < 0 || spec.staleness > kMostStaleness) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -112,8 +112,8 @@ class AsyncAggregation : public Aggregation {
 
 /// Stale synchronous parallel (Ho et al., NIPS 2013). Contributions are applied when they arrive,
 /// and a worker that has made `staleness` own steps more than the slowest member waits for that
-/// member. A worker that joins counts from the slowest member's step. A worker that is done still
-/// waits in the same way while another worker is not done.
+/// member. A worker that joins counts from the slowest member's step. A worker that is done waits
+/// in the same way, unless all workers are done.
 class BoundedStaleness : public Aggregation {
  public:
   explicit BoundedStaleness(std::int64_t staleness) : staleness_(staleness) {}
@@ -125,9 +125,10 @@ class BoundedStaleness : public Aggregation {
 
  private:
   struct Member {
-    std::int64_t clock = 0;      // how many steps have ended, on a scale that all members share
-    std::int64_t next_step = 0;  // the number of its own next step, when its clock has this value
-    std::int64_t told = -1;      // the last limit that the member was told
+    std::int64_t clock = 0;  // how many of its steps have ended, on a scale that all members share
+    /// The number of the member's own next step when its clock has this value.
+    std::int64_t next_step = 0;
+    std::int64_t told = -1;  // the last limit that the member was told
     bool done = false;
   };
   Member* find(int worker);
@@ -136,7 +137,7 @@ class BoundedStaleness : public Aggregation {
   /// Takes the member's clock out of clocks_, so that no worker waits for it.
   void forget_time_of(const Member& member);
   void tell_limit(int worker, AggregationOutbox& out);
-  /// Tells all workers their limits, if the slowest clock has moved since they were last told.
+  /// Tells all workers their limits, if the slowest clock has changed since the previous time.
   void tell_limits(AggregationOutbox& out);
 
   const std::int64_t staleness_;

@@ -6,7 +6,8 @@ namespace paceline {
 namespace {
 
 // If a value that arrived ahead was not the newest one when a step needed it, the value changes
-// faster than it is fetched. The worker then pulls it this many times before it asks ahead again.
+// faster than the worker fetches it. The worker then pulls the value this many times before it asks
+// ahead again.
 constexpr int kPullsAfterWaste = 16;
 
 }  // namespace

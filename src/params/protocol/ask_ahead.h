@@ -33,9 +33,9 @@ class AskAhead {
   static bool must_pull(const KnownValue& value);
   /// Notes that this step pulls the value.
   void pulled(VariableId variable, const KnownValue& value);
-  /// True when a step must wait for the next value. This value is then certain to arrive, since the
-  /// ps changes the variable after each read. If a variable of another kind has no next value yet,
-  /// it has not changed, and the step need not wait. `step` is the step's number.
+  /// True when a step must wait for the next value. The step waits only for a variable that the ps
+  /// changes after each read, since the next value of such a variable is certain to arrive. If
+  /// another variable has no next value yet, it has not changed. `step` is the step's number.
   bool waits(VariableId variable, bool next_asked, bool changes_after_reads,
              std::int64_t step) const;
 

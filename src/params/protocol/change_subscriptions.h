@@ -1,5 +1,5 @@
 // Keeps the workers that want to hear of a piece's next change, or to get its next values. A plain
-// state machine. `Listener` is the type by which the driver names a worker.
+// state machine. `Listener` is the type by which the driver identifies a worker.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ class ChangeSubscriptions {
     return false;
   }
   /// Call it when the values have changed to `version`. Returns the subscriptions that this change
-  /// ends. A listener that subscribed after the change was counted has seen the change, and waits
-  /// for the next one.
+  /// ends. A listener that subscribed after `version` was counted has seen the change already, and
+  /// waits for the next one.
   std::vector<Subscription> changed(std::uint64_t version) {
     const auto waits = [version](const Subscription& subscription) {
       return subscription.after >= version;

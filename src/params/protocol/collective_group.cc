@@ -116,9 +116,9 @@ std::vector<std::vector<RecordRange>> held_by_members(
 
 namespace {
 
-// If this process has paused this long, the others may have given it up.
+// If this process has stood still this long, the others may have given it up.
 constexpr Duration kLongPause = std::chrono::seconds(2);
-// After such a pause, this worker waits this long for word of a group that went on without it.
+// After such a pause, this worker waits this long for a message of a group that went on without it.
 constexpr Duration kPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -259,7 +259,7 @@ TimePoint CollectiveGroup::tick(TimePoint now, Outbox& out) {
   return now + kTick;
 }
 
-// Does everything that the last event has made possible.
+// Does everything that became possible by the last event.
 void CollectiveGroup::turn(TimePoint now, Outbox& out) {
   consider_solitude(now);
   consider_partition(now);
@@ -310,7 +310,8 @@ void CollectiveGroup::initialise(std::int64_t step, std::span<const std::int64_t
   if (!founded_ || has_values_) return;
   has_values_ = was_member_ = true;
   step_ = step;
-  if (options_.counted_by_ps) counted_ = step;  // the ps tasks have their values from the founder
+  // The ps tasks have their values from the founder, and so include `step` steps.
+  if (options_.counted_by_ps) counted_ = step;
   records_.deal(records_.unused(), {{}}, 0);
   std::ranges::copy(own_steps.first(std::min(own_steps.size(), own_steps_.size())),
                     own_steps_.begin());
@@ -356,8 +357,8 @@ void CollectiveGroup::begin(const CollectiveBegin& own, TimePoint now, Outbox& o
   if (!proposal_) send_all(MessageType::kCollectiveBegin, *begun_, out);
 }
 
-// Another worker may hear of a commit or an epoch before this worker does, and so begin the next
-// step first.
+// Another worker may hear of a commit or an epoch before this worker does. So the other worker's
+// message that it begins the next step may arrive before the commit.
 void CollectiveGroup::take_begin(int worker, const CollectiveBegin& begin) {
   if (begin.examples < 0) {
     throw Error(ErrorCode::kDataLoss,
@@ -527,15 +528,15 @@ namespace {
 
 // How long one member may be connected with another that a third member is not connected with.
 constexpr Duration kUnconnected = std::chrono::seconds(1);
-// When one member finds that all are cut off from the ps tasks, or no longer are, the others may
-// take this long to find the same.
+// When one member finds that all members are cut off from the ps tasks, or that they no longer are,
+// the others may take this long to find the same.
 constexpr Duration kCutOffAlone = std::chrono::seconds(1);
 
 }  // namespace
 
 // The lowest living member proposes the members that the group should have. If some workers have
-// formed a group without this one, this worker waits until either they are left behind and it goes
-// on, or it leaves.
+// formed a group without this one, this worker waits until those workers are lost or behind, and
+// then goes on; otherwise it leaves its group.
 void CollectiveGroup::regroup(TimePoint now, Outbox& out) {
   if (standing_ != Standing::kMember || (founded_ && !has_values_)) return;
   if (now < patient_until_ || coordinator() != self()) return;
@@ -596,8 +597,8 @@ void CollectiveGroup::leave_out_the_cut_off(std::vector<std::int32_t>& members, 
   if (now - *cut_off_since_ >= kCutOffAlone) std::erase_if(members, cut_off);
 }
 
-// When this worker is cut off from the ps tasks, the others may go on without it before they can
-// tell it so. So it commits nothing until the next epoch is formed.
+// When this worker is cut off from the ps tasks, the others may go on without it, and it may hear
+// of that too late. So it commits nothing until the next epoch is formed.
 void CollectiveGroup::set_cut_off(bool cut_off, TimePoint now, Outbox& out) {
   note_time(now);
   if (std::exchange(cut_off_, cut_off) == cut_off) return;
@@ -665,7 +666,7 @@ std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t membe
          (kMost - std::uint64_t(proposer));
 }
 
-// Tells workers of other groups, since they may wait to hear whose steps count.
+// Tells the count to workers of other groups, too, since they may wait to hear whose steps count.
 void CollectiveGroup::set_counted(std::int64_t step, TimePoint now, Outbox& out) {
   note_time(now);
   if (!has_values_ || step != step_ || step == counted_) return;
@@ -689,11 +690,11 @@ void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
   }
 }
 
-// A member agrees only to proposals of the lowest living member, and holds back those of others,
-// who may not know yet that the lowest one lives.
+// A member agrees only to proposals of the lowest living member. It keeps those of other workers
+// for later: their senders may not know yet that the lowest member lives.
 //
-// There is one exception: it accepts the proposal of a worker whose later epoch it has agreed to,
-// even if it has not heard yet that the epoch was formed.
+// There is one exception: the member accepts the proposal of a worker to whose later epoch it has
+// agreed, even if it has not heard yet that this epoch was formed.
 //
 // A proposal from another group is dropped: that group has other values, even at the same step. One
 // of the two groups must join the other first.
@@ -817,7 +818,7 @@ void CollectiveGroup::form_when_agreed(TimePoint now, Outbox& out) {
   form(formation, now, out);
 }
 
-// A member that lacks values claims records, too: it may have taken some since the last epoch
+// A member that lacks values claims records, too: it may have taken records since the last epoch
 // began.
 void CollectiveGroup::share_records(Formation& formation) const {
   std::vector<std::vector<RecordRange>> claims;
@@ -829,8 +830,8 @@ void CollectiveGroup::share_records(Formation& formation) const {
   formation.held = held_by_members(RecordSet(formation.unused), claims);
 }
 
-// A worker counts as a member for the others once it has agreed, even if it no longer follows this
-// proposal.
+// For the others, a worker counts as a member once it has agreed, even if it has given up this
+// proposal meanwhile.
 void CollectiveGroup::hear_form(int worker, const Formation& formation, TimePoint now,
                                 Outbox& out) {
   check_formation(formation);
@@ -844,8 +845,8 @@ void CollectiveGroup::hear_form(int worker, const Formation& formation, TimePoin
 void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   const auto own = std::ranges::find(formation.members, self());
   if (own == formation.members.end()) return;
-  // A worker may have got the values of this step after it agreed. It does not take them again: the
-  // step thread may be reading them by now.
+  // This worker may have got the values of this step after it agreed. It does not take them a
+  // second time: the step thread may be reading them by now.
   const bool is_given = !has_values_ && early_values_ == formation.epoch;
   early_values_.reset();
   if (is_given) ++takes_;
@@ -872,7 +873,7 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   commits_nothing_ = cut_off_;
   if (proposer_ != self()) must_reform_ = false;
   for (Peer& each : peers_) each.whole = false;
-  // The others have agreed, so each is known to be a member.
+  // The others have agreed, so this worker knows that each of them is a member.
   for (const std::int32_t member : members_) peer(member).status.standing = Standing::kMember;
   if (proposer_ == self() && !first) say_who_changed(before, out);
   if (begun_ && (begun_->step != step_ || lacks || options_.repeats_steps)) begun_.reset();
@@ -942,13 +943,13 @@ void CollectiveGroup::leave_group(Outbox& out) {
 
 namespace {
 
-// A worker that sees only retired workers for this long has come too late.
+// A worker that has seen only retired workers for this long has come too late, and gives up.
 constexpr Duration kOver = std::chrono::seconds(10);
 
 }  // namespace
 
 // Worker 0 waits for the missing workers for a time, and then begins without them. So a worker that
-// sees worker 0 does not give up.
+// is connected with worker 0 does not give up.
 void CollectiveGroup::consider_solitude(TimePoint now) {
   const bool begins = !was_member_ && (self() == 0 || peer(0).connected);
   const bool over = sees(Standing::kRetired) && !sees(Standing::kJoining);
@@ -967,8 +968,8 @@ void CollectiveGroup::consider_solitude(TimePoint now) {
                          was_member_ ? "" : ": worker:0, which begins, has not come");
 }
 
-// A worker that is not connected with all members of a group cannot join the group. It ignores
-// members that the others do not reach either, since the others are about to leave those out.
+// A worker that is not connected with all members of a group cannot join the group. It does not
+// count members that the other members do not reach either, since those are about to be left out.
 void CollectiveGroup::consider_partition(TimePoint now) {
   std::optional<std::pair<int, int>> apart;  // a member that is seen, and one that is not
   for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {

@@ -38,18 +38,18 @@ class GroupRecordSharing {
   static constexpr std::int64_t kUnit = 32;
 
   // The member's own records.
-  /// Takes records that this member was dealt, in their order: at most a unit, at most `most`, all
-  /// below the limit. Returns an empty range when there are none now.
+  /// Takes records that were dealt to this member, in their order: at most a unit, at most `most`,
+  /// all below the limit. Returns an empty range when there are none now.
   RecordRange take(std::int64_t limit, std::int64_t most = kUnit);
   /// True when this member will get no more records below the limit.
   bool over(std::int64_t limit) const;
   /// Returns the records that a step is to read, at most this number: records that this member has
   /// taken, that no committed step has read, and that are not revoked.
   std::vector<RecordRange> reads(std::int64_t records) const;
-  /// True when the taken records no longer belong to this member, since the others went on without
-  /// it. After begin(), take() gives new ones.
+  /// True when the records that this member has taken no longer belong to it, since the others went
+  /// on without it. After begin(), take() gives new records.
   bool revoked() const { return revoked_; }
-  /// A pipeline begins to take records. Those that an earlier pipeline took and no step used are
+  /// A pipeline begins to take records. Records that an earlier pipeline took and no step used are
   /// dealt again in the next epoch.
   void begin();
 
@@ -80,15 +80,15 @@ class GroupRecordSharing {
 
   RecordSet unused_, pool_;  // pool_: the records that were unused when the epoch began
   std::int64_t place_ = 0, members_ = 1;
-  /// How many whole units were taken, and how many records of the next unit.
+  /// How many whole units this member has taken, and how many records of the next unit.
   std::int64_t units_ = 0, of_unit_ = 0;
   bool frozen_ = true, revoked_ = false;
   std::deque<RecordRange> held_;  // in the order in which they were taken
-  std::int64_t done_ = 0;         // records that were taken since begin() and are no longer held
+  std::int64_t done_ = 0;  // records that this member has taken since begin() and holds no longer
 };
 
-/// Returns the unused records that each member holds, in the order of the members; `claims` is what
-/// the members say that they hold. No record occurs twice.
+/// Returns the unused records that each member holds, in the order of the members, each record
+/// once. `claims` is what the members say that they hold.
 std::vector<std::vector<RecordRange>> held_by_members(
     const RecordSet& unused, const std::vector<std::vector<RecordRange>>& claims);
 
@@ -98,20 +98,20 @@ struct CollectiveGroupOptions {
   Duration join_timeout{};
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
   /// True when members need each other while they make their contributions. If the members then
-  /// change before anybody has committed a step, the step begins again. Otherwise it would only be
-  /// reduced again.
+  /// change before anybody has committed a step, the step begins again from its values. Otherwise
+  /// only its reduction is made again.
   bool repeats_steps = false;
-  /// True when ps tasks also count each step, once. If two groups lose each other, the group goes
-  /// on whose steps the ps tasks count.
+  /// True when ps tasks also count each step, once. If two groups of members lose each other, the
+  /// ps tasks count the steps of only one group, and this group goes on.
   bool counted_by_ps = false;
 };
 
 /// Other workers are named by their index, which is also their PeerId in an Outbox. The driver
-/// tells the machine of connections and their messages, and does what the accessors ask for.
+/// tells the machine of connections and messages, and does what the accessors ask for.
 class CollectiveGroup {
  public:
-  /// The driver calls tick at least this often. If two calls are further apart, the machine knows
-  /// that its own process stood still.
+  /// The driver calls tick at least this often. If two calls are further apart, the machine takes
+  /// it that its own process stood still.
   static constexpr Duration kTick = std::chrono::milliseconds(250);
 
   CollectiveGroup(const CollectiveGroupOptions& options, TimePoint now);
@@ -127,20 +127,20 @@ class CollectiveGroup {
   /// True when worker 0 has begun the training, together with all workers or, after a time, with
   /// those that have joined. The other workers then get worker 0's values.
   bool founded() const { return founded_; }
-  /// The founder has its values, which include `step` global steps. Has no effect if the group
-  /// exists already.
+  /// The founder has its values, which include `step` global steps. The call has no effect if the
+  /// group exists already.
   void initialise(std::int64_t step, std::span<const std::int64_t> own_steps, TimePoint now,
                   Outbox& out);
-  /// True when this worker is to receive the values that a member sends in this epoch. It may not
-  /// have heard yet that the epoch has begun.
+  /// True when this worker is to receive the values that a member sends in this epoch, even if this
+  /// worker has not heard yet that the epoch has begun.
   bool wants_values_of(std::uint64_t epoch) const;
-  /// Values of an epoch have arrived whole, and include `step` global steps. Epoch 0 marks the
-  /// values at the end of the training.
+  /// The values that a member has sent in the epoch have arrived whole, and include `step` global
+  /// steps. Epoch 0 marks the values at the end of the training.
   void take_values(std::uint64_t epoch, std::int64_t step, TimePoint now, Outbox& out);
   /// How often this worker was given values.
   std::int64_t takes() const { return takes_; }
-  /// The workers to which this one must send its values. While it sends them, its values stay those
-  /// of step().
+  /// The workers to which this worker must send its values. While it sends them, its values stay
+  /// those of step().
   ///
   /// With counted_by_ps the list is empty until the ps tasks have counted that step with the
   /// contributors that this worker knows. Until then, the others may turn out to have gone on with
@@ -180,10 +180,11 @@ class CollectiveGroup {
 
   void set_done(Outbox& out);
   void end_training(Outbox& out);
-  /// This worker makes no more steps. If it has begun a step that is not committed, it leaves that
-  /// step.
+  /// This worker makes no more steps. If it has begun a step that is not committed, it abandons
+  /// that step.
   void retire(bool wants_values, TimePoint now, Outbox& out);
-  /// The retired workers that want the values at the end of the training, and have older values.
+  /// The retired workers that want the values at the end of the training, and have only older
+  /// values.
   std::vector<int> waiting_for_values() const;
 
   Standing standing() const { return standing_; }
@@ -214,15 +215,15 @@ class CollectiveGroup {
     if (committed_ == 0) return founded_;
     return committed_step_ == step_ && contributors_.front() == self();
   }
-  /// Which worker saves the values at the end of the training: the lowest living one of those that
-  /// have committed the last step. If it is lost before it says that it has saved, the next one
-  /// saves. If `patient`, nobody saves before all workers have retired or gone; otherwise the
-  /// workers that still train do not count.
+  /// Which worker saves the values at the end of the training: the lowest living worker of those
+  /// that have committed the last step. If that worker is lost before it says that it has saved,
+  /// the next one saves. If `patient`, nobody saves before all workers have retired or gone;
+  /// otherwise workers that still train are disregarded.
   EndSave end_save(bool patient) const;
   /// This worker has saved the values at the end of the training.
   void set_saved(Outbox& out);
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
-  /// True when all workers are connected with this one, or when one that is connected is a member.
+  /// True when all workers are connected with this one, or when some connected worker is a member.
   /// For worker 0: true when it knows whether it begins the training.
   bool met() const;
   bool all_warm() const;
@@ -250,8 +251,8 @@ class CollectiveGroup {
     std::optional<CollectiveBegin> begun, begun_before;
     bool whole = false;  // it has all sums of the step under way
     std::optional<Agreement> agreement;
-    std::string lost;  // why it was lost, if that was after the last formation
-    /// The `committed` that it told when it left, after it had saved at the end.
+    std::string lost;  // why the worker was lost, if it was lost after the last formation
+    /// The `committed` that the worker told when it left, after it had saved at the end.
     std::optional<std::int64_t> saved;
   };
   int self() const { return options_.worker; }
@@ -316,30 +317,31 @@ class CollectiveGroup {
   std::int64_t committed_ = 0;        // steps, in this process
   std::int64_t committed_step_ = -1;  // global steps after the last committed step
   std::int64_t takes_ = 0;
-  /// An epoch whose values have arrived whole before it has begun here.
+  /// The epoch whose values have arrived whole before the epoch has begun here.
   std::optional<std::uint64_t> early_values_;
   GroupRecordSharing records_;
-  /// Records that other members read in the step whose sums this worker has.
+  /// Records that other members read in the step of which this worker has all sums.
   std::vector<RecordRange> read_by_others_;
 
   std::optional<Proposal> proposal_;
   int proposer_ = -1;
   bool rested_ = false, agreed_ = false;
-  bool must_reform_ = false;        // a member's connection has ended since the last formation
-  std::map<int, Proposal> held_;    // held-back proposals, by proposer: a lower worker lives
+  bool must_reform_ = false;      // a member's connection has ended since the last formation
+  std::map<int, Proposal> held_;  // proposals that wait, by proposer, because a lower worker lives
   std::vector<std::string> lines_;  // messages to show once the smaller group has made a step
 
-  /// The number of steps that the ps tasks have counted as this worker has made them.
+  /// The number of steps that the ps tasks have counted with the contributors that this worker
+  /// knows.
   std::int64_t counted_ = -1;
 
   bool done_ = false, ended_ = false, wants_values_ = false, saved_ = false;
   bool came_too_late_ = false;
   bool cut_off_ = false;
-  /// This worker was cut off since the last formation, so it must commit nothing.
+  /// This worker was cut off from the ps tasks since the last formation, so it must commit nothing.
   bool commits_nothing_ = false;
   TimePoint seen_;                 // the time of the last call
-  TimePoint stood_still_until_{};  // until when this process counts as one that has paused
-  TimePoint patient_until_{};      // no epoch is proposed before this
+  TimePoint stood_still_until_{};  // until this time, this process counts as one that has paused
+  TimePoint patient_until_{};      // no epoch is proposed before this time
   std::optional<TimePoint> unconnected_since_;  // two members are not connected
   std::optional<TimePoint> cut_off_since_;      // some members are cut off, others not
   std::optional<int> apart_from_;  // a member that this worker does not reach, and since when

@@ -113,7 +113,7 @@ TEST_F(ChiefOfTwo, ReducesAStepAgainWithoutAWorkerThatIsLost) {
   EXPECT_EQ(group_.step(), 1);
 }
 
-// Worker 0 of three was stopped, and for a while it and the others do not see each other.
+// Worker 0 of three was stopped. For a while, worker 0 and the other two do not see each other.
 TEST(Parts, OfAGroupPreferTheLargerWhenTheyMeet) {
   const TimePoint now{1h};
   const std::vector<std::int32_t> all = {0, 1, 2};
@@ -166,8 +166,8 @@ TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
   EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
 }
 
-// By now the joiner's step thread may be reading the values that it was given, so no others may
-// overwrite them.
+// The joiner's step thread may already be reading the values that the joiner was given, so no other
+// values may overwrite them.
 TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
   const TimePoint now{1h};
   CollectiveGroup group({.worker = 1, .workers = 2, .join_timeout = 10s}, now);

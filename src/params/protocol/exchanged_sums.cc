@@ -10,7 +10,8 @@
 namespace paceline {
 namespace {
 
-// A worker is ahead by one exchange at most, since it then waits for this worker's next numbers.
+// Another worker is ahead of this one by one exchange at most, since it then waits for this
+// worker's next numbers.
 constexpr std::size_t kMostExchangesKept = 2;
 
 }  // namespace

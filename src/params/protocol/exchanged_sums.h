@@ -15,13 +15,13 @@ class ExchangedSums {
 
   /// This worker gives its next numbers for the attempt. Returns their index, which counts from 0.
   std::uint32_t give(std::uint64_t attempt, std::span<const double> numbers);
-  /// Takes the numbers of another worker, which may be ahead of this one. Throws kDataLoss when it
-  /// is further ahead than it can be.
+  /// Takes the numbers of another worker, which may be one exchange ahead of this one. Throws
+  /// kDataLoss when it is further ahead.
   void take(int worker, std::uint64_t attempt, std::uint32_t which,
             std::span<const double> numbers);
-  /// The index of the numbers that this worker has given last in the attempt.
+  /// The index of the last numbers that this worker has given in the attempt.
   std::uint32_t which() const { return which_; }
-  /// True when all members have given the numbers of that index.
+  /// True when all members have given the numbers with the index which().
   bool whole(std::span<const std::int32_t> members) const;
   /// Writes to `sums` the sums of all members' numbers, added in the order of the members. Throws
   /// kDataLoss when the members have not given equally many numbers.
@@ -37,7 +37,7 @@ class ExchangedSums {
   static void keep(std::deque<Numbers>& given, Numbers numbers);
 
   const int worker_;
-  /// By worker: its last two lists of numbers, both of one attempt.
+  /// By worker: its last two lists of numbers, both of the same attempt.
   std::vector<std::deque<Numbers>> given_;
   std::uint64_t attempt_ = 0;  // 0: no attempt
   std::uint32_t which_ = 0;

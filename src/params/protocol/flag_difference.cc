@@ -23,7 +23,7 @@ std::string value_in(std::string_view line) {
   return tab == std::string_view::npos ? "missing" : shown(line.substr(tab + 1));
 }
 
-// Says what both workers have; one of them may lack the line.
+// Says what both workers have. `line` or `its` is empty if that worker has no such flag.
 std::string sentence(std::string_view line, const std::string& whose, std::string_view its,
                      const std::string& other) {
   return fmt::format("{}'s {} is {}, that of {} is {}", whose,

@@ -100,9 +100,9 @@ void for_contribution_frames(const ContributionRoute& route, F&& send) {
   }
 }
 
-/// What the worker waits for before it reads the value again: the number of bytes of new values in
-/// the answer; or 1, for the message that the values in shared memory are new; or 0, if the answer
-/// brings neither.
+/// What the worker awaits before it reads the value again: the number of bytes of new values in the
+/// answer; 1 for the message that the values in shared memory are new; 0 if the answer brings
+/// neither.
 inline std::size_t awaited_after(const ContributionRoute& route) {
   if (route.values_mapped) return route.in_shared_memory ? 1 : 0;
   return route.sparse || route.pulls_later ? 0 : route.bytes;

@@ -41,8 +41,8 @@ TEST(GroupRecordSharing, TheNextEpochDealsWhatNobodyHolds) {
   deal.take(kFar);
   deal.freeze();
   EXPECT_EQ(deal.take(kFar).size(), 0);
-  // The third member is lost, with the records that it held. The second member holds its first
-  // unit.
+  // The third member is lost, with the records that it held. The second member still holds its
+  // first unit.
   deal.deal({}, {deal.held(), {{kUnit, 2 * kUnit}}}, 0);
   EXPECT_FALSE(deal.revoked());
   EXPECT_EQ(deal.take(kFar), (RecordRange{2 * kUnit, 3 * kUnit}));

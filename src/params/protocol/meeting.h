@@ -13,8 +13,8 @@
 
 namespace paceline {
 
-/// The meeting lasts as long as the process that holds it: a rank that is started again finds the
-/// others' addresses there.
+/// The meeting lasts as long as the process that holds it. So a rank that is started again finds
+/// the others' addresses there.
 class Meeting {
  public:
   /// An answer to a process: the roster, or the reason of a refusal.
@@ -24,7 +24,7 @@ class Meeting {
   };
   using Answers = std::vector<Answer>;
 
-  /// The meeting waits until the deadline for `size` ranks; the first `ps` of them are parameter
+  /// The meeting waits for `size` ranks until the deadline. The first `ps` ranks are parameter
   /// servers.
   Meeting(int size, int ps, TimePoint deadline);
 
@@ -33,7 +33,7 @@ class Meeting {
                    TimePoint now);
   /// The connection with the process has ended.
   void left(PeerId peer);
-  /// Call it at the deadline: it then tells the processes that have come which ones are missing.
+  /// Call it at the deadline: it tells the processes that have come which ranks are missing.
   Answers tick(TimePoint now);
 
   /// The moment at which tick() is due: the deadline of the least patient process.
@@ -45,9 +45,9 @@ class Meeting {
 
  private:
   struct Seat {
-    std::optional<PeerId> peer;  // none: no process has come, or the one that came has gone
-    std::string host;            // from which the process has called; empty: the meeting's host
-    Attendance attendance;       // what the process said that is here, or was here last
+    std::optional<PeerId> peer;  // empty: no process has come, or the process that came has gone
+    std::string host;       // the host from which the process has called; empty: the meeting's host
+    Attendance attendance;  // what the present process said, or the previous one if none is here
     bool taken() const { return attendance.incarnation != 0; }
   };
 

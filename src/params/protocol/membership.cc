@@ -35,8 +35,8 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
                        counted(std::int64_t(members_.size()), "worker"));
   }
   Member& member = members_[std::size_t(worker)];
-  // A process that was given up before its welcome reached it does not know that it had joined, so
-  // it may join again.
+  // A process may join again if it was given up before the ps's welcome reached it: it does not
+  // know that it had joined.
   const bool again = incarnation == member.incarnation && member.presence == Presence::kDead &&
                      member.made == 0 && member.begun < member.applied;
   if (member.presence != Presence::kAbsent && incarnation <= member.incarnation && !again) {
@@ -122,13 +122,13 @@ StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts
   const std::int64_t read_at = std::exchange(member->read_at, global_step_ + (counts ? 1 : 0));
   if (!counts) return {.global_step = global_step_};
   ++member->made;
-  // A step of an older process may have begun here and never ended. No later step may be taken for
-  // that one.
+  // A step of an older process may have begun here and never ended. No later step may be mistaken
+  // for that step.
   member->applied = member->begun + 1;
   return {.global_step = ++global_step_, .staleness = member->read_at - 1 - read_at};
 }
 
-// A step that was made in vain counts for its worker's warm-up, too: with backup workers, all steps
+// A step that was made in vain also counts for its worker's warm-up: with backup workers, all steps
 // of a slow worker may be late.
 void Membership::decide_step(int worker, std::int64_t step) {
   if (worker < 0 || std::size_t(worker) >= members_.size()) return;

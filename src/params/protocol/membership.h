@@ -33,8 +33,8 @@ class Membership {
   /// A worker that was cut off has a connection again, as the same incarnation. Returns why it may
   /// not come back; empty: it is back.
   std::string come_back(int worker, std::uint64_t incarnation, TimePoint now);
-  /// The worker's connection was cut, and the worker may come back. Nobody waits for it, but the
-  /// job does not end before it is back or lost.
+  /// The worker's connection was cut, and the worker may come back. Nobody waits for the worker,
+  /// but the job does not end before the worker is back or lost.
   void cut_off(int worker, std::uint64_t incarnation, TimePoint now);
   void lose(int worker, std::uint64_t incarnation, TimePoint now);
   void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
@@ -44,23 +44,23 @@ class Membership {
   void end_training() { ended_ = true; }
 
   /// Begins a step, at its first frame. Returns false when this incarnation has begun the step
-  /// before, since its contributions must not be applied again. If `reads_now` is false, the step
-  /// reads the values that this worker's last step left when it ended.
+  /// before: the contributions must then not be applied again. If `reads_now` is false, the step
+  /// reads the values that were present when this worker's previous step ended.
   bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step, bool reads_now = false);
   /// Ends a step, at its last frame, and counts a global step if `counts` is true. Returns the
   /// count, and the staleness of a step that counts.
   StepDone end_step(int worker, std::uint64_t incarnation, bool counts);
 
-  /// The worker's step is decided: a round counts it, or it was made in vain. A process that was
-  /// replaced may have made it.
+  /// The worker's step is decided: a round counts it, or it was made in vain. The step may be that
+  /// of a process that was replaced meanwhile.
   void decide_step(int worker, std::int64_t step);
 
   /// A round is closed: it is one global step. Returns the count.
   std::int64_t close_round() { return ++global_step_; }
 
   void set_global_step(std::int64_t step) { global_step_ = step; }
-  /// Training resumes, and this many own steps of the worker are applied. Ignores a worker outside
-  /// the cluster spec.
+  /// Call it when training resumes: this many own steps of the worker are applied. Ignores a worker
+  /// outside the cluster spec.
   void set_applied(int worker, std::int64_t steps);
   void set_last_step(std::int64_t step) { last_step_ = step; }
   std::int64_t global_step() const { return global_step_; }
@@ -90,7 +90,7 @@ class Membership {
   /// have said goodbye. A worker that may still be starting is given late_start, since nothing else
   /// would tell it that the job is over. kAbandoned: no worker was connected for join_timeout.
   End end(TimePoint now) const;
-  /// When to ask job_state and end again, unless something happens before.
+  /// Returns the time at which to ask job_state and end again, unless something happens before.
   TimePoint next_change(TimePoint now) const;
   /// "worker:0 gone, worker:1 never came": for the message of an abandoned ps.
   std::string text() const;
@@ -104,10 +104,10 @@ class Membership {
     std::int64_t begun = -1;    // the last own step begun
     std::int64_t applied = 0;   // own steps of the task, over all incarnations
     std::int64_t made = 0;      // own steps of this incarnation
-    std::int64_t read_at = -1;  // the global step whose values its next contribution reads
+    std::int64_t read_at = -1;  // the global step whose values the worker's next contribution reads
   };
-  /// True when the last step is reached. A job without a last step ends by time or by epochs, and
-  /// has reached its end as soon as one worker is done. Nobody then waits for lost workers.
+  /// True when the last step is reached. A job without a last step ends by time or by epochs. It
+  /// has reached its end as soon as one worker is done, and then nobody waits for lost workers.
   bool reached() const;
   /// The time at which the job ends if nobody comes back.
   TimePoint end_when_alone() const;

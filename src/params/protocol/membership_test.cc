@@ -46,8 +46,8 @@ TEST(Membership, ANewerIncarnationReplacesTheOlder) {
   EXPECT_TRUE(members.begin_step(0, 11, 0));
 }
 
-// The worker's first welcome was lost with its connection, which stayed away for longer than the ps
-// waits.
+// The worker's first welcome was lost with its connection, and the worker came back only after the
+// time for which the ps waits.
 TEST(Membership, AWorkerThatWasLostBeforeItsFirstStepMayJoinAgain) {
   Membership members = two_workers();
   EXPECT_EQ(join(members, 0, 10), "");
@@ -211,8 +211,8 @@ TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   EXPECT_FALSE(members.begin_step(0, 2, 2));
 }
 
-// Once a worker is done, a job by time ends without the lost worker, as a job does that has reached
-// its last step.
+// Once a worker is done, a job by time ends without the lost worker, just as a job ends that has
+// reached its last step.
 TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   Membership members = two_workers();
   join(members, 0, 1);

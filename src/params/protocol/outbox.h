@@ -13,8 +13,8 @@
 
 namespace paceline {
 
-/// A connection, by the number that its driver gave it; in a worker's machine, by the index of its
-/// ps.
+/// A connection, by the number that its driver has given it. In a worker's machine, this is the
+/// index of the ps.
 using PeerId = std::uint64_t;
 
 class Outbox {
@@ -69,7 +69,7 @@ class Outbox {
     PeerId peer = 0;
     std::uint64_t handled = 0;
   };
-  /// The peer whose connection was cut will not come back: free what was kept for it.
+  /// The peer whose connection was cut will not come back: free what is kept for it.
   struct Forget {
     PeerId peer = 0;
   };
@@ -97,7 +97,7 @@ class Outbox {
   using Action = std::variant<Send, ShareValues, Close, Connect, Line, Find, Mark, Save, Attach,
                               GoOn, Forget, Decide, Clip>;
   static constexpr PeerId kNobody = ~PeerId{0};
-  /// The name of ps 0 for the other ps tasks, which connect to it.
+  /// The name of ps 0 among the peers of another ps, which connects to it.
   static constexpr PeerId kCoordinator = kNobody - 1;
 
   void send(PeerId to, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {
@@ -112,8 +112,8 @@ class Outbox {
   }
   void add(Action action) { actions_.push_back(std::move(action)); }
 
-  /// Returns the actions in their order. When the driver carries out an action, others may be added
-  /// at the end.
+  /// Returns the actions in their order. While the driver carries out an action, new ones may be
+  /// added at the end.
   std::vector<Action>& actions() { return actions_; }
   bool empty() const { return actions_.empty(); }
   void clear() { actions_.clear(); }

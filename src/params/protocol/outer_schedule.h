@@ -38,7 +38,7 @@ class OuterSchedule {
  private:
   const std::int64_t local_steps_;
   std::vector<std::vector<VariableId>> variables_;  // by fragment
-  /// By fragment: how many steps of a period come before its round.
+  /// By fragment: how many steps of a period a worker makes before the fragment's round.
   std::vector<std::int64_t> offsets_;
 };
 

@@ -21,7 +21,8 @@ class OuterTurns {
 
   struct Act {
     enum class Kind : std::uint8_t {
-      kSettle,     // wait until the last contribution counts, which is when its round is closed
+      /// Wait until the last contribution counts: until its round is closed, if there are rounds.
+      kSettle,
       kTakeOver,   // wait for the new values of the fragment, and take them over
       kContribute  // give the fragment's differences
     };
@@ -34,7 +35,7 @@ class OuterTurns {
   void step_made();
   /// The next act before the next local step; nothing when that step may begin.
   std::optional<Act> next() const;
-  /// The driver has done that act. After kSettle it passes the new number of rounds, or of
+  /// The driver has done this act. After kSettle it passes the new number of rounds, or of
   /// contributions of all workers. A worker that was too late for a round goes on with the open
   /// round.
   void settled(std::int64_t rounds);
@@ -43,8 +44,8 @@ class OuterTurns {
   /// True from a contribution until it is known to count.
   bool unsettled() const { return unsettled_; }
 
-  /// The number of rounds, or of contributions, that count, including this worker's own one under
-  /// way.
+  /// The number of rounds, or of contributions, that count. A contribution of this worker that is
+  /// not known to count yet is included.
   std::int64_t rounds() const { return counted_ + (unsettled_ ? 1 : 0); }
 
  private:

@@ -15,7 +15,8 @@
 namespace paceline {
 namespace {
 
-// A variable is split when its ps would otherwise exceed the fair share by more than this fraction.
+// A variable is split when its ps would otherwise exceed the fair share by more than this fraction
+// of the share.
 constexpr double kUneven = 0.05;
 
 std::size_t variable_bytes(const VariableSpec& variable) {
@@ -26,7 +27,8 @@ bool can_split(const VariableSpec& variable) {
   return row_count(variable.shape) > 1 && !(variable.trained && variable.rule.whole());
 }
 
-// The number of rows after which a row again begins at a page; 0 if rows have no bytes.
+// Returns the smallest number of rows that fill whole pages, so that the next row begins at a page;
+// 0 if rows have no bytes.
 std::int64_t rows_of_pages(const VariableSpec& variable) {
   const std::size_t bytes = row_bytes(variable);
   return bytes == 0 ? 0 : std::int64_t(std::lcm(bytes, kSplitPageBytes) / bytes);

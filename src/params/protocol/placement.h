@@ -12,7 +12,7 @@
 namespace paceline {
 
 /// The bytes of a page. A reader of shared memory maps the parts of a split variable one after the
-/// other, which works only if they begin at pages. So cuts lie between pages if possible.
+/// other. This works only if every part begins at a page, so cuts lie between pages if possible.
 constexpr std::size_t kSplitPageBytes = 4096;
 
 /// Rows [first_row, first_row + rows) of a variable, on one ps. A scalar has one row.
@@ -25,10 +25,10 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-/// Returns those of the row ids, which must ascend, that are in the piece.
+/// Returns the row ids that are in the piece. `ids` must ascend.
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
-/// True when the piece begins at a page of memory, if its variable does.
+/// True when the piece begins at a page of memory if its variable begins at a page.
 bool begins_at_page(const VariableSpec& variable, const Piece& piece);
 /// True when all pieces of the variable begin at pages. Workers that share memory with the ps tasks
 /// of these pieces can then map one piece after the other, and read the variable there. Otherwise

@@ -10,10 +10,10 @@
 namespace paceline {
 namespace {
 
-// A wish for more records at a time is refused: no honest worker has one.
+// A wish for more records than this is refused: no honest worker has one.
 constexpr std::int64_t kMostRecords = std::int64_t{1} << 32;
-// A block is at most 1 / kSlowest of its worker's even part of the remaining records. So a worker
-// that is this many times slower than the others still ends together with them.
+// A block is at most 1 / kSlowest of its worker's even part of the remaining records. So even a
+// worker that is kSlowest times slower than the others ends together with them.
 constexpr std::int64_t kSlowest = 4;
 
 [[noreturn]] void refuse_records(const std::string& why) {
@@ -92,7 +92,7 @@ std::int64_t PsRecordSharing::piece_of(const Worker& worker, const RecordWish& w
 }
 
 // If the records that went back are in pieces, answers a wish with several ranges. If fewer records
-// remain than the wish asks for, gives these; the rest of the wish waits.
+// remain than the wish asks for, gives what remains; the rest of the wish waits.
 bool PsRecordSharing::try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers) {
   Answer answer{.worker = index, .given = {}};
   bool later = false;

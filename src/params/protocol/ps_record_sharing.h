@@ -35,7 +35,7 @@ class PsRecordSharing {
   /// Throws kDataLoss for a wish that makes no sense.
   void ask(int worker, std::uint64_t incarnation, const RecordWish& wish, Answers& answers);
   /// `records` counts the records that the worker has read since it joined, including those of this
-  /// step. Throws kDataLoss when the worker was given fewer.
+  /// step. Throws kDataLoss when `records` is more than the worker was given.
   void reads(int worker, std::uint64_t incarnation, std::int64_t step, std::int64_t records,
              Answers& answers);
   /// The step counts: its records are used.
@@ -57,11 +57,12 @@ class PsRecordSharing {
   struct Worker {
     std::uint64_t incarnation = 0;
     bool here = false;  // it has joined, and not left
-    /// Given to it and not used, in the order in which they were given.
+    /// Records that were given to the worker and are not used, in the order in which they were
+    /// given.
     std::deque<RecordRange> held;
-    /// Records given since it joined; those of them that are no longer held.
+    /// Records that were given since the worker joined, and how many of them it no longer holds.
     std::int64_t given = 0, done = 0;
-    /// The last step, and the number of records read up to its end.
+    /// The last step, and how many records the worker has read up to its end.
     std::int64_t step = -1, reads = 0;
     /// Records of one step, and of one block; 0: not known yet.
     std::int64_t of_step = 0, of_block = 0;
@@ -75,8 +76,8 @@ class PsRecordSharing {
   void answer_waiting(Answers& answers);
   /// Returns true when the wish is answered completely.
   bool try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers);
-  /// Returns how many records the worker is given now; 0: none before it has read more of those
-  /// that it has.
+  /// Returns how many records the worker is given now; 0: none before it has read more of the
+  /// records that it has.
   std::int64_t piece_of(const Worker& worker, const RecordWish& wish) const;
   std::int64_t left_below(std::int64_t limit) const;
   bool anybody_holds(std::int64_t below) const;

@@ -175,8 +175,9 @@ TEST_F(PsRecordSharingTest, RefusesWhatCannotBe) {
               HasSubstr("up to record 11 of 10"));
 }
 
-// The workers read blocks of `block` records, and make one step of each record. Returns the time at
-// which the last step ends, as a multiple of the time that all steps together take at full speed.
+// The workers read blocks of `block` records, and make one step of each record; `step_times` has
+// the time of a step by worker. Returns the time at which the last step ends, as a multiple of the
+// time that all steps together take at full speed.
 double epoch_time(std::int64_t records, std::int64_t block, const std::vector<int>& step_times) {
   struct Reader {
     std::int64_t given = 0, read = 0, asked = 0;

@@ -209,10 +209,10 @@ void PsTask::received(PeerId id, const ControlMessage& message, TimePoint now, O
   }
 }
 
-// A worker's state says where the worker was when the checkpoint was written. It is told only while
-// the worker has made no step since: a worker that is restarted later begins anew. A replaced
-// worker whose connection is still open is told nothing, since it would take the place of its
-// successor.
+// A worker's state says where the worker was when the checkpoint was written. The ps tells it only
+// while the worker has made no step since: a worker that is restarted later begins anew. A replaced
+// worker whose connection is still open is told nothing, since it would otherwise take the place of
+// its successor.
 void PsTask::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
   if (membership_.is_displaced(peer.worker, peer.incarnation)) return;
   const std::int64_t own_step = membership_.applied(peer.worker);
@@ -369,7 +369,7 @@ void PsTask::tell_job_state(TimePoint now, Outbox& out) {
   for (auto& [id, peer] : peers_) tell_job_state(id, peer, out);
 }
 
-// A worker that is cut off is told nothing now; once it is back, it hears the state of that time.
+// A worker that is cut off is told nothing now. Once it is back, it is told the state of that time.
 void PsTask::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
   if (!peer.takes_part() || peer.is_cut_off() || peer.told == told_) return;
   peer.told = told_;
@@ -485,7 +485,8 @@ void PsTask::turn_away(PeerId id, Peer& peer, std::string why, Outbox& out) {
   out.close(id, kCloseTimeout);
 }
 
-// The worker trained with values that are lost: it must begin again as a new incarnation.
+// The worker trained with values that are lost. The message tells it to begin again as a new
+// incarnation.
 void PsTask::tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
   peer.refused = true;
   out.send(id, MessageType::kRestarted);
@@ -534,8 +535,8 @@ void PsTask::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, 
   welcome(id, peer, hello, out);
 }
 
-// Counts the messages that arrived on older connections. The worker sends again those that the ps
-// has not handled.
+// Tells the worker how many of its messages this ps has handled, on all its connections. The worker
+// sends the others again.
 void PsTask::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out) {
   out.send(id, MessageType::kWelcome,
            Welcome{.incarnation = options_.incarnation,
@@ -544,8 +545,8 @@ void PsTask::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& ou
   out.add(Outbox::GoOn{id, hello.handled});
 }
 
-// Recognises a worker that comes back by its incarnation: if its first welcome was lost, the worker
-// itself does not know that it has joined.
+// Recognises, by its incarnation, a worker that comes back: if the worker's first welcome was lost,
+// the worker itself does not know that it has joined.
 bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out) {
   for (auto& [other, its] : peers_) {
     if (its.shard >= 0 || its.worker != hello.index || its.incarnation != hello.incarnation ||
@@ -556,14 +557,13 @@ bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& ou
       take_back(other, id, hello, now, out);
       return true;
     }
-    // Only when the older connection has ended does the ps know which of its messages it has
-    // handled.
+    // The ps knows which messages it has handled only once the older connection has ended.
     out.close(other, Duration());
     turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
     return true;
   }
   if (!membership_.has_left(hello.index, hello.incarnation)) return false;
-  // The ps handled the worker's goodbye, but the connection ended before the worker heard so.
+  // The ps handled the worker's goodbye, but the connection ended before the worker heard of that.
   peers_.at(id).refused = true;
   out.send(id, MessageType::kRefuse, name() + " has heard its goodbye");
   out.close(id, kCloseTimeout);
@@ -666,8 +666,8 @@ void PsTask::check_agreed(PeerId peer, bool initialised) const {
   }
 }
 
-// The chief's list counts. If the list of another worker arrives first, that list waits for the
-// chief's.
+// The chief's list counts. If another worker's list arrives first, that list waits until the
+// chief's list has arrived.
 void PsTask::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) {
   if (peer.agreed || peer.declared) {
     throw Error(ErrorCode::kDataLoss, "[ps] the variables are declared twice");
@@ -749,7 +749,8 @@ namespace {
 
 // Tasks that are started together all join within this time. A later worker joins in a later round.
 constexpr Duration kWaitForAbsent = std::chrono::seconds(30);
-// A larger count is refused. The limit keeps sums of examples within 64 bits.
+// The most examples of a contribution; a larger count is refused. The limit keeps sums of examples
+// within 64 bits.
 constexpr std::int64_t kMostExamples = std::int64_t{1} << 40;
 
 [[noreturn]] void reject_round(const std::string& why) {
@@ -907,7 +908,7 @@ void PsTask::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
   decide(decisions, out);
 }
 
-// The answer goes out after all earlier decisions are carried out, as values do.
+// The answer is sent once all earlier decisions are carried out, in order with the values.
 void PsTask::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
   check_agreed(id, true);
   peer.awaits_round = round;
@@ -958,8 +959,8 @@ void PsTask::carry_out(const RoundDecision& decision, Outbox& out) {
   for (const RoundContribution& it : decision.dropped) {
     membership_.decide_step(it.worker, it.step);
     const bool late = it.round < round;
-    // The records of a contribution with NaN count as used: if they were dealt again, they would
-    // give NaN again.
+    // The records of a contribution with NaN count as used: a later step that read them would get
+    // NaN again.
     const bool used = decision.closes && !late;
     counts_records(it.worker, it.incarnation, it.step, used, out);
     tell(it, {membership_.global_step(), late ? StepDone::kTooLate : StepDone::kAppliedBefore},
@@ -999,7 +1000,7 @@ void PsTask::add_squares(int part, const RoundSquares& squares, Outbox& out) {
 
 // The other ps tasks, as ps 0 sees them.
 
-// A ps whose connection was cut comes back as the same incarnation.
+// If the connection to a ps was cut, the ps comes back as the same incarnation.
 void PsTask::on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
   if (hello.version == kProtocolVersion && hello.ps_incarnation != 0 &&
       hello.ps_incarnation != options_.incarnation) {
@@ -1047,7 +1048,7 @@ bool PsTask::closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& e
 }
 
 void PsTask::on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out) {
-  // The message is of a job that is about to begin again. It is of no use in the new job.
+  // The message belongs to a job that is about to begin again, and is of no use in the new job.
   if (!coordinator_ || peer.replaced) return;
   if (message.type == MessageType::kWhole) {
     const RoundContribution& whole = message.as<RoundContribution>();
@@ -1124,7 +1125,7 @@ void PsTask::counts_records(int worker, std::uint64_t incarnation, std::int64_t 
   give_records(answers, out);
 }
 
-// The ps forgets the worker's contribution unless it is whole. A whole contribution may count even
+// The ps forgets the worker's contribution unless it is whole: a whole contribution may count even
 // after its worker is lost.
 void PsTask::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
   if (!shares_ || peer.worker < 0) return;
@@ -1138,7 +1139,7 @@ void PsTask::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
   give_records(answers, out);
 }
 
-// A worker that is cut off gets the answer once it is back.
+// A worker that is cut off is sent its answer, too, and gets it once it is back.
 void PsTask::give_records(const PsRecordSharing::Answers& answers, Outbox& out) {
   for (const PsRecordSharing::Answer& answer : answers) {
     const auto reads = std::ranges::find_if(peers_, [&](const auto& entry) {
@@ -1175,8 +1176,8 @@ void PsTask::on_mark(PeerId id, std::uint64_t save, Outbox& out) {
   out.add(Outbox::Mark{id, std::move(what)});
 }
 
-// Asks only workers that have not told the state of their last step. Those that have may have ended
-// their training, and would not answer.
+// Asks only workers whose state after their last step is not known. The other workers may have
+// ended their training, and would not answer.
 void PsTask::ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out) {
   for (auto& [id, peer] : peers_) {
     if (peer.worker <= 0 || !peer.takes_part() || peer.is_cut_off()) continue;
@@ -1220,7 +1221,7 @@ void PsTask::on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t sa
 
 // PsTask: the chief asks for the progress of the other workers; only ps 0 passes it on.
 
-// Asks only workers that have answered the last question, so that questions do not pile up for a
+// Asks only workers that have answered the previous question, so that questions do not pile up at a
 // worker that stands still.
 void PsTask::on_ask_progress(PeerId id, const Peer& chief, Outbox& out) {
   check_is_chief(id, MessageType::kAskProgress);

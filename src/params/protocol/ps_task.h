@@ -1,6 +1,6 @@
-// A job as one ps sees it: who takes part, what they agreed on, what each is told, and when the job
-// ends. A plain state machine: events and their times go in, an outbox comes out. It has no thread,
-// socket, clock or memory of values. docs/wire.md has the messages.
+// A job as one ps sees it: who takes part, what the tasks agreed on, what each is told, and when
+// the job ends. A plain state machine: events and their times go in, an outbox comes out. It has no
+// thread, socket, clock or memory of values. docs/wire.md has the messages.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,10 @@
 
 namespace paceline {
 
-/// How a ps finds ps 0, which decides about rounds, greets it, and finds it again after the
-/// connection was lost. A plain state machine: events and their times go in, an outbox comes out,
-/// whose only peer is Outbox::kCoordinator. It looks for ps 0 until its owner stops calling it,
-/// since without ps 0 no worker of the job goes on either.
+/// How a ps connects to ps 0, which decides about rounds, and connects again after the connection
+/// was lost. A plain state machine: events and their times go in, an outbox comes out, whose only
+/// peer is Outbox::kCoordinator. It tries until its owner no longer calls it, since no worker of
+/// the job goes on without ps 0.
 class CoordinatorSearch {
  public:
   /// `hello` says who this ps is.
@@ -48,7 +48,7 @@ class CoordinatorSearch {
   Phase phase_ = Phase::kApart;
   TimePoint try_at_, apart_since_;
   std::string why_;    // why the last try failed
-  bool told_ = false;  // the user has heard that this ps is apart from ps 0
+  bool told_ = false;  // the user was told that this ps has no connection with ps 0
 };
 
 struct PsTaskOptions {
@@ -57,7 +57,7 @@ struct PsTaskOptions {
   std::string cluster_id;
   /// Serves the job of the worker that comes first, and later another job (PsOptions::any_job).
   bool any_job = false;
-  std::uint64_t incarnation = 0;  // names this process, and the values that it keeps
+  std::uint64_t incarnation = 0;  // identifies this process, and the values that it keeps
   std::uint64_t first_epoch = 1;  // of the membership
   Duration join_timeout{};
   /// The time in which a worker whose connection was cut may come back; 0: it may not.
@@ -83,7 +83,7 @@ class PsTask {
   void refuse(PeerId peer, const std::string& why, Outbox& out);
   /// Ends the training of all workers.
   void refuse_workers(const std::string& why, Outbox& out);
-  /// Nothing can be sent to the peer any more, so its connection must be closed.
+  /// Call it when nothing more can be sent to the peer: its connection is then closed.
   void give_up(PeerId peer, const std::string& why, Outbox& out);
   /// The end of a peer's connection.
   struct Ended {
@@ -92,17 +92,18 @@ class PsTask {
     std::uint64_t handled = 0;
     bool broken = false;  // it sent a message that it must not send, so it may not come back
   };
-  /// The connection has ended. Returns true when the peer may come back, on another one.
+  /// The connection has ended. Returns true when the peer may come back on another connection.
   bool closed(PeerId peer, const Ended& ended, TimePoint now, Outbox& out);
 
-  // A step, from its first frame to its last. Both calls throw kFailedPrecondition until the peer
-  // may train.
+  // A step, from its first frame to its last. Both calls throw kFailedPrecondition for a peer that
+  // may not train yet.
   /// `begin` is the step's first frame. Rounds use the frame's round, examples and clip norm.
   Fate begin_step(PeerId peer, std::int64_t step, bool reads_now = false,
                   const StepBegin& begin = {});
-  /// Counts a global step if the fate was kApply; the ps that counts answers kStepDone. If the fate
-  /// was kKeep, the contribution is now whole here, and an Outbox::Decide will say what becomes of
-  /// it. A skipped contribution has NaN, and its round closes without it. Returns the global step.
+  /// Counts a global step if the fate was kApply; the ps that counts steps then answers kStepDone.
+  /// If the fate was kKeep, the contribution is now whole here, and a later Outbox::Decide says
+  /// whether it is applied. A skipped contribution has NaN, and its round closes without it.
+  /// Returns the global step.
   std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
                         bool skipped = false);
 
@@ -137,10 +138,10 @@ class PsTask {
   bool counts_steps() const { return options_.ps == 0; }
   std::int64_t global_step() const { return membership_.global_step(); }
   bool initialised() const { return initialised_; }
-  /// True when another job has taken the place of this one (any_job).
+  /// True when another job has taken the place of this job (any_job).
   bool given_up() const { return given_up_; }
   /// True when the chief has asked this ps to forget everything, since another ps has lost its
-  /// values. This machine is then of no more use: a machine with another incarnation takes its
+  /// values. This machine is then no longer used: a machine with another incarnation takes its
   /// place.
   bool begins_again() const { return begins_again_; }
   std::uint64_t epoch() const { return membership_.epoch(); }
@@ -148,7 +149,7 @@ class PsTask {
   std::string members() const { return membership_.text(); }
   /// The sharing of the job's records; null where none are shared out.
   const PsRecordSharing* shares() const { return shares_.get(); }
-  /// The cluster id of its job; empty while it waits for a job to serve.
+  /// The cluster id of its job; empty while it waits for its first job (any_job).
   std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
   std::string name() const;
   int ps() const { return options_.ps; }
@@ -171,11 +172,11 @@ class PsTask {
     std::uint64_t handled = 0;        // how many of its numbered messages were handled until cut_at
     std::vector<std::string> flags;   // the flags on which workers must agree
     std::optional<Declare> declared;  // its list of variables, which waits for the chief's list
-    std::uint64_t state_asked = 0;    // the save that asks for its state; 0: none
+    std::uint64_t state_asked = 0;    // the number of the save that asks for its state; 0: none
     bool progress_asked = false;      // it was asked for its progress, and has not told it yet
     JobState told;                    // the last state that it was told
-    std::optional<RoundContribution> given;    // its contribution to a round, not decided yet
-    bool given_whole = false;                  // all of the contribution is here
+    std::optional<RoundContribution> given;  // its contribution to a round that is not decided yet
+    bool given_whole = false;                // all of the contribution is here
     std::optional<std::int64_t> awaits_round;  // it wants to hear when this round is open
     bool unidentified() const { return worker < 0 && shard < 0; }
     bool takes_part() const { return agreed && !left && !replaced; }
@@ -199,8 +200,8 @@ class PsTask {
   void begin_to_train(PeerId id, Peer& peer, Outbox& out);
   void forget(PeerId id, Outbox& out);
   std::string patience_text(bool may_come_back) const;
-  /// Gives up the workers that have been cut off for too long. Returns when the next one is given
-  /// up.
+  /// Gives up the workers that have been cut off for too long. Returns the time at which the next
+  /// worker would be given up.
   TimePoint give_up_lost(TimePoint now, Outbox& out);
   bool serves_another(const Hello& hello) const;
   void adopt(const Hello& hello, TimePoint now, Outbox& out);
@@ -261,7 +262,7 @@ class PsTask {
   // Progress.
   void on_ask_progress(PeerId id, const Peer& chief, Outbox& out);
   void on_progress(Peer& peer, const std::string& text, Outbox& out);
-  /// True when the state is of the worker's last step.
+  /// True when the state that is known of the worker is that after its last step.
   bool knows_state(int worker) const;
   MembershipOptions membership_options() const;
 
@@ -275,7 +276,7 @@ class PsTask {
   std::map<int, std::string> processes_;  // by worker, the process that joined last
   std::map<PeerId, Peer> peers_;          // those whose connection has not ended
   std::optional<Declare> declared_;
-  std::vector<std::string> flags_;  // the flags of the worker that declared them
+  std::vector<std::string> flags_;  // the flags of the worker that declared `declared_`
   std::vector<std::int32_t> changed_after_reads_;
   std::unique_ptr<Aggregation> aggregation_;
   AggregationOutbox decided_;

@@ -193,7 +193,7 @@ TEST(PsJobRounds, WhoLeavesAndComesIsNamed) {
               Contains("say worker:1 takes part in rounds from 1 on: 2 workers"));
 }
 
-// The older process's declaration was under way when its successor joined.
+// The older process's declaration was still under way when the newer process joined.
 TEST(PsJobRounds, AReplacedProcessDoesNotTakeThePlaceOfItsSuccessor) {
   Rounds it(0, 1);
   it.greet(20, Rounds::hello_of(2, 2));

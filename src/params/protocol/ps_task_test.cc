@@ -389,7 +389,7 @@ TEST(PsTask, UnderBoundedStalenessWhoIsDoneMayGoOn) {
   EXPECT_THAT(take_text(it.out), ElementsAre("11 step_done", "10 step_limit", "11 step_limit"));
 }
 
-// The connection of the worker that is done was cut, and the worker is back.
+// The connection of the worker that is done was cut, and the worker has come back.
 TEST(PsTask, UnderBoundedStalenessNobodyWaitsForWhoWasDone) {
   Machine it;
   it.declare.aggregation = {AggregationKind::kBounded, 0};

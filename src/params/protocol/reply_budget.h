@@ -11,7 +11,7 @@ class ReplyBudget {
  public:
   /// The limit before the handshake.
   static constexpr std::size_t kBeforeHandshake = std::size_t{1} << 20;
-  /// What a reply takes in bytes beside its payload: its block, and its place in queues.
+  /// The bytes that a reply takes beside its payload: its block in memory, and its place in queues.
   static constexpr std::size_t kBesidePayload = 256;
 
   explicit ReplyBudget(std::size_t most_bytes = kBeforeHandshake) : most_bytes_(most_bytes) {}
@@ -19,15 +19,15 @@ class ReplyBudget {
   /// ps.
   void allow_values(std::size_t bytes) { most_bytes_ = 2 * bytes + (std::size_t{64} << 20); }
 
-  /// Returns what a reply is charged that has this much memory for its payload.
+  /// Returns the charge for a reply that has this much memory for its payload.
   static std::size_t charge_of(std::size_t memory) { return memory + kBesidePayload; }
-  /// Returns false and charges nothing when the charge would pass the limit.
+  /// Returns false, and charges nothing, if the replies would then exceed the limit.
   bool charge(std::size_t memory) {
     if (waiting_ + charge_of(memory) > most_bytes_) return false;
     waiting_ += charge_of(memory);
     return true;
   }
-  /// Releases the charge of a reply that was sent, or will not be.
+  /// Releases the charge of a reply that was sent, or that will not be sent.
   void release(std::size_t memory) { waiting_ -= charge_of(memory); }
   std::size_t waiting_bytes() const { return waiting_; }
   /// The most memory that is kept for reuse.

@@ -34,10 +34,10 @@ class NeedOrder {
 };
 
 /// Releases first the reply whose piece is needed first; replies about one piece keep their order.
-/// A connection is first in, first out, so it is given only one window of replies at a time. A
-/// reply that is needed soon can then overtake those that still wait here. No reply waits for one
-/// that does not exist yet. `Payload` is the type of the data that the driver sends with the
-/// header.
+/// A connection sends in the order in which it gets replies, so it is given only one window of
+/// replies at a time. A reply that is needed soon can then overtake those that still wait here. No
+/// reply waits for a reply that does not exist yet. `Payload` is the type of the data that the
+/// driver sends with the header.
 template <typename Payload>
 class ReplySchedule {
  public:
@@ -55,8 +55,8 @@ class ReplySchedule {
     waiting_.push_back({header, bytes, std::move(payload), order_.rank(header), pushed_++});
     std::push_heap(waiting_.begin(), waiting_.end(), goes_later);
   }
-  /// Takes the reply that may go to the connection now; nothing if none may. The driver then calls
-  /// again after push() or sent().
+  /// Takes the reply that may go to the connection now; nullopt if none may. Call it again after
+  /// push() and after sent().
   std::optional<Reply> next() {
     if (waiting_.empty() || !fits(waiting_.front().bytes)) return std::nullopt;
     std::pop_heap(waiting_.begin(), waiting_.end(), goes_later);
@@ -67,7 +67,7 @@ class ReplySchedule {
   }
   /// The connection has sent a reply of this many bytes.
   void sent(std::size_t bytes) { in_connection_ -= bytes; }
-  /// True when no reply waits here or in the connection, so that a new one may go straight to the
+  /// True when no reply waits here or in the connection, so that a new reply may go straight to the
   /// connection.
   bool at_rest() const { return waiting_.empty() && in_connection_ == 0; }
   /// Returns the replies that will not be sent, since the connection has ended.

@@ -99,11 +99,11 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
 }
 
 // Shards may hold contributions of several incarnations of a worker. Only those of the last
-// incarnation count: when a shard names another incarnation, the shards are told to forget that
+// incarnation count: if a shard names another incarnation, the shards are told to forget that
 // contribution.
 //
-// A contribution may name a round that is not open yet: its values were read before a ps was lost,
-// and the worker that sent it has not heard of the loss. Such a contribution is forgotten, too.
+// A contribution may name a round that is not open yet. Its worker then read its values before a ps
+// was lost, and has not heard of the loss. Such a contribution is forgotten, too.
 bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out,
                              bool skipped) {
   Worker& worker = workers_[std::size_t(contribution.worker)];
@@ -187,11 +187,12 @@ void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
 }
 
 // Two groups of workers that lost each other may commit the same round. The first commit counts.
-// Members of the other group learn that theirs does not when their contributions are dropped.
+// The contributions of the other group are dropped, by which its members learn that their commit
+// does not count.
 //
-// There is one more case: the commit of a member arrives here, but its word to the others is lost,
-// and they make the step again without this member. Their contributions have counted, but together
-// with more contributions than they believe. The contributors in the answer tell them so.
+// There is one more case: a member's commit arrives here, but its message to the other members is
+// lost, and they make the step again without this member. Their contributions have counted, but
+// together with more contributions than they believe. The contributors in the answer tell them so.
 void RoundCoordinator::commit(int index, std::int64_t round,
                               std::span<const std::int32_t> contributors, Decisions& out) {
   const bool counted = round == open_ - 1 && std::ranges::binary_search(committed_, index);

@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-/// A shard's part: it keeps every contribution until the coordinator has decided about it.
+/// The part of one shard: it keeps every contribution until the coordinator has decided about it.
 class RoundsAggregation : public Aggregation {
  public:
   void joined(int, std::int64_t, AggregationOutbox&) override {}
@@ -58,10 +58,10 @@ class RoundCoordinator {
   /// is whole and counts in the open round. Otherwise the contribution counts nowhere, even if a
   /// shard names it later.
   bool forget_unless_whole(int worker, std::uint64_t incarnation, Decisions& out);
-  /// The shard has the whole contribution. It may say so after the worker has left. A skipped
-  /// contribution has NaN: it lets the round close like any other, but counts nowhere, even if only
-  /// one shard calls it skipped. Returns true when the contribution is whole on every shard, so
-  /// that the workers may commit it.
+  /// The shard has the whole contribution. It may say so even after the worker has left. A skipped
+  /// contribution has NaN: the round closes as with any other contribution, but this one counts
+  /// nowhere, even if only one shard calls it skipped. Returns true when the contribution is whole
+  /// on every shard, so that the workers may commit it.
   bool whole(int shard, const RoundContribution& contribution, Decisions& out,
              bool skipped = false);
   /// The worker says that the workers have committed the round, from the whole contributions of
@@ -73,7 +73,7 @@ class RoundCoordinator {
   /// nowhere.
   void withdraw(int worker, std::uint64_t incarnation, std::int64_t step, Decisions& out);
   /// True when the worker's connected process has contributed to the last committed round. False
-  /// when it is known to have committed that round with other contributors.
+  /// when that process is known to have committed the round with other contributors.
   bool trains(int worker) const;
   /// Nobody waits any more for workers that have never joined.
   void stop_waiting(Decisions& out);
@@ -85,7 +85,8 @@ class RoundCoordinator {
 
  private:
   enum class Standing : std::uint8_t { kAbsent, kMember, kAway };
-  /// A worker's part in the open round. A whole contribution stays whole, whatever its worker does.
+  /// Whether the open round has the worker's contribution: no (kNone), not yet (kAwaited), or yes
+  /// (kWhole). A whole contribution stays whole, whatever its worker does.
   enum class Part : std::uint8_t { kNone, kAwaited, kWhole };
   struct Worker {
     Standing standing = Standing::kAbsent;
@@ -97,13 +98,13 @@ class RoundCoordinator {
     bool fresh = false;           // the worker has contributed nothing yet
     bool joins = false;           // its contribution is its first, and counts nowhere
     std::int64_t withdrawn = -1;  // its own step that was withdrawn, and so counts nowhere
-    std::uint64_t counted = 0;    // the incarnation whose contribution counted last
+    std::uint64_t counted = 0;    // the incarnation of the last contribution that counted
     Part part = Part::kAwaited;   // its part when it was last counted
   };
   /// Finds out anew whether the round has, awaits or lacks the worker's contribution (Part), and
   /// counts it so. Call it when the worker's contribution or standing has changed.
   void count(Worker& worker);
-  /// Takes the worker's contribution out, since it is decided.
+  /// Takes the worker's contribution out, since the coordinator has decided about it.
   static RoundContribution taken(Worker& worker);
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;

@@ -322,8 +322,8 @@ TEST(CommittedRounds, AContributionThatIsNotWholeCannotBeCommitted) {
   EXPECT_THAT(it.contributors(), ElementsAre(0, 1));
 }
 
-// The first commit counts. A worker that has committed with the second group has applied another
-// sum, and must not go on.
+// The first commit counts. A worker of the second group has committed, and so applied, another sum,
+// and must not go on.
 TEST(CommittedRounds, TwoGroupsCannotBothCloseARound) {
   CommittedCoordinator it;
   for (int worker = 0; worker < 3; ++worker) it.gives(worker);
@@ -332,8 +332,8 @@ TEST(CommittedRounds, TwoGroupsCannotBothCloseARound) {
   EXPECT_EQ(it.decided.size(), 1u) << "worker 2 knows by its dropped contribution";
 }
 
-// Worker 0 has told ps 0 its commit, and was lost before the others heard of it. They have made the
-// step again without worker 0, and so have other values.
+// Worker 0 has told ps 0 its commit, and was lost before the other workers heard of it. They have
+// made the step again without worker 0, and so have other values.
 TEST(CommittedRounds, WorkersThatCommittedARoundWithOthersThanItHasDoNotTrain) {
   CommittedCoordinator it;
   for (int worker = 0; worker < 3; ++worker) it.gives(worker);
@@ -363,7 +363,7 @@ TEST(CommittedRounds, AWithdrawnContributionIsDroppedOnceItIsWhole) {
   EXPECT_EQ(it.machine.open_round(), 0);
 }
 
-// The workers may already have committed the contribution, although its worker was restarted
+// The workers may already have committed the contribution, even if its worker was restarted
 // meanwhile.
 TEST(CommittedRounds, AWholeContributionStaysUntilItsRoundIsClosed) {
   CommittedCoordinator it;

@@ -21,10 +21,10 @@ template <typename Item>
 class SendLog {
  public:
   void push(Item item) { items_.push(std::move(item)); }
-  /// True while some item has not been given to the present connection.
+  /// True while the present connection has not been given all items.
   bool has_next() const { return next_ < end(); }
-  /// The next item for the present connection, to which it then counts as given. The reference
-  /// holds until the next call.
+  /// The next item for the present connection; from then on it counts as given to this connection.
+  /// The reference holds until the next call.
   Item& next() { return items_[std::size_t(next_++ - first_)]; }
 
   /// The other side has handled this many items in all. Throws kDataLoss when that is impossible.
@@ -54,7 +54,8 @@ class SendLog {
   /// The number of items that are not confirmed.
   std::uint64_t unconfirmed() const { return end() - confirmed_; }
   bool empty() const { return items_.empty(); }
-  /// Call it when nothing is sent any more: takes the first item, confirmed or not.
+  /// Call it when nothing is sent any more: takes out the first item, whether it is confirmed or
+  /// not.
   Item abandon() {
     Item item = pop();
     next_ = std::max(next_, first_);
@@ -74,7 +75,7 @@ class SendLog {
 /// Counts the items that this side has handled, and says when to confirm them to the other side.
 class HandledCount {
  public:
-  /// How many items the other side must keep at most because this side has not confirmed them.
+  /// The most items that the other side must keep because this side has not confirmed them.
   static constexpr std::uint64_t kMostUnconfirmed = 64;
 
   /// One more item was handled. Returns true when the other side must be told the count now.

@@ -35,9 +35,9 @@ struct AssemblyTarget {
 std::vector<AssemblyTarget> assembly_targets(std::span<const VariableSpec> variables,
                                              std::span<const Piece> pieces, int ps);
 
-/// The contributions of one connection. Pieces are named by their position among the targets. Every
-/// frame is checked against its step and its piece, and kDataLoss is thrown for a frame that cannot
-/// be right. Once it is warm, a step allocates nothing.
+/// The contributions of one connection. Pieces are named by their position among the targets. Each
+/// frame is checked against its step and its piece; a frame that cannot be right throws kDataLoss.
+/// A step allocates nothing once earlier steps have made enough memory.
 class StepAssembly {
  public:
   explicit StepAssembly(std::vector<AssemblyTarget> targets);
@@ -46,7 +46,7 @@ class StepAssembly {
   /// that have arrived are the first ones.
   struct Part {
     bool started = false;
-    /// It lies in the worker's shared memory, and the worker waits for the answer.
+    /// The contribution lies in the worker's shared memory, and the worker waits for the answer.
     bool shared = false;
     bool applied = false;  // the arrived bytes are applied: chunk by chunk, or as a whole
     WantedValues wanted = WantedValues::kInFrames;
@@ -91,7 +91,7 @@ class StepAssembly {
                  std::uint16_t flags, std::span<const std::int32_t> rows);
   /// Throws unless the whole contribution has arrived. Call it for each piece that kStepEnd names.
   void check_whole(std::size_t position);
-  /// True when a contribution that is applied as a whole is due. Returns true only once.
+  /// Returns true, once, when a contribution that is applied as a whole has arrived whole.
   bool take_whole(std::size_t position);
   /// Ends the step with its last frame.
   void end();
@@ -102,7 +102,8 @@ class StepAssembly {
   const std::vector<AssemblyTarget> targets_;
   std::vector<Part> parts_;  // by position
   std::int64_t step_ = -1;
-  bool open_ = false, clipped_ = false;  // clipped by a factor that is not known yet
+  /// Clipped_: the step is clipped by a factor that is not known yet.
+  bool open_ = false, clipped_ = false;
   Fate fate_ = Fate::kDrop;
 };
 

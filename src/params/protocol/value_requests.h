@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// What kind of step brought a variable's value, or the ps's copy of it. This determines what else
-/// the worker must ask for.
+/// The kind of step that brought a variable's value, or the ps's copy of it. It determines what
+/// else the worker must ask for.
 enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
 /// A step's use of a variable.

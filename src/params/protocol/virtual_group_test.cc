@@ -1,5 +1,5 @@
-// All-reduce in virtual time: workers are killed, stopped, cut off, late or retired. Whatever
-// happens, those that live have applied the same steps.
+// All-reduce in virtual time: workers are killed, stopped, cut off, late or retired. In every case,
+// the workers that live have applied the same steps.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-// Each ps process is an incarnation. If a worker meets another incarnation than the one it knows,
+// Each ps process is an incarnation. If a worker finds another incarnation than the one it knows,
 // the values that it trained with are lost. Its session then ends with kAborted, and run_program
-// calls the program again, as if all tasks had been started with --resume. So nothing in a session
-// or a program is ever rolled back.
+// calls the program again, as if all tasks had been started with --resume. So neither a session nor
+// a program ever has to undo a step.
 //
 // A ps may have no values because it has lost them, or because it is about to get them. Only the
-// chief can tell which, and it asks the others to begin again.
+// chief knows which, so the chief asks the ps tasks to begin again.
 #include "params/protocol/worker_task.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 
 namespace paceline {
 
-// The highest bits of a number give its bucket.
+// The highest bits of a number of updates determine its bucket.
 std::size_t StalenessHistogram::bucket_of(std::int64_t updates) {
   const auto number = std::uint64_t(std::min(updates, (std::int64_t{1} << kLargestBits) - 1));
   const int shift = std::max(0, int(std::bit_width(number)) - kExactBits);
@@ -103,8 +103,7 @@ std::string WorkerTask::awaited() const {
   return waits_initialised_ && !initialised() ? "the chief to initialise the variables" : "";
 }
 
-// The worker reaches the ps tasks one after the other, so a message names the first one that is
-// missing.
+// The worker connects to the ps tasks one after the other, so a message names the first missing ps.
 TimePoint WorkerTask::tick(TimePoint now, Outbox& out) {
   check_begun_again();
   const TimePoint back = come_back(now, out);
@@ -174,7 +173,8 @@ void WorkerTask::too_late() const {
     fail(name + " accepts connections but said nothing", ": it may not speak Paceline");
   }
   if (peer->welcomed()) fail(name + " was told no variables by the chief", "");
-  // The earlier reason often says more: that the ps went away, and not only that it is not there.
+  // The earlier reason often says more: for example that the ps went away, where the later one says
+  // only that nobody listens there.
   const std::string before =
       peer->why_before.empty() ? "" : fmt::format(" (before: {})", peer->why_before);
   fail(name + " could not be reached", ": " + peer->why + before);
@@ -306,8 +306,8 @@ Staleness WorkerTask::staleness() const {
   return staleness;
 }
 
-// A state that the ps sent before it knew that this worker has ended the training does not undo
-// that end.
+// A worker that has ended the training stays in that state, even if a ps says otherwise: the ps may
+// have sent its message before it heard of the end.
 void WorkerTask::on_job_state(const JobState& state) {
   const bool ended = state_.ended || state.ended;
   state_ = state;
@@ -346,7 +346,8 @@ void WorkerTask::on_restarted(int ps, Peer& peer) const {
 }
 
 // All values must be of one moment: if one ps has none, the values of the others are of no use.
-// Only the chief looks for this, since only the chief knows that nobody is initialising them now.
+// Only the chief looks for this, since only the chief knows whether somebody is initialising the
+// values.
 void WorkerTask::find_lost_values(TimePoint now, Outbox& out) {
   const bool is_chief = options_.worker == 0;
   if (!is_chief || !joined()) return;
@@ -371,7 +372,7 @@ void WorkerTask::check_begun_again() const {
   throw Error(ErrorCode::kAborted, lost_why_);
 }
 
-// A worker that is leaving need not come back to hear the refusal.
+// A worker that is leaving need not connect again, and so need not hear the refusal.
 void WorkerTask::on_refuse(int ps, Peer& peer, const std::string& why) const {
   if (leaving_) return void(peer.closed = true);
   peer.refused = true;
@@ -399,7 +400,7 @@ WorkerTask::Closed WorkerTask::closed(int ps, const Error& error, const Ended& e
     // A ps that ends its connection before it has answered may be about to serve the next job.
     peer.closed = true;
     // A single garbled answer may come from a bit that was flipped in transit. A peer that does not
-    // speak Paceline garbles the next answer, too.
+    // speak Paceline will garble the next answer, too.
     if (ended.broken) return Closed::kLost;
     const bool garbled = error.code() != ErrorCode::kUnavailable;
     if (garbled && std::exchange(peer.garbled, true)) return Closed::kStranger;

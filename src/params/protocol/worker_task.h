@@ -51,7 +51,8 @@ struct WorkerTaskOptions {
   std::vector<std::string> flags = {};  // the flags on which workers must agree
   Declare declare;
   Duration join_timeout{};
-  /// The time in which a connection that was cut may come back; 0: it is lost at once.
+  /// The time within which a connection that was cut may come back; 0: a cut connection is lost at
+  /// once.
   Duration reconnect_timeout{};
   Duration say_after{};  // a wait that is longer than this is told to the user
 };
@@ -69,7 +70,7 @@ class WorkerTask {
   /// them has lost its values.
   TimePoint tick(TimePoint now, Outbox& out);
 
-  // Answers to Outbox::Connect.
+  // The answers to Outbox::Connect.
   /// `form` is how float32 contributions travel on this connection.
   void connected(int ps, const ContributionForm& form, Outbox& out);
   void connect_failed(int ps, const std::string& why, TimePoint now);
@@ -109,8 +110,8 @@ class WorkerTask {
   // Steps.
   /// The number of the next own step; known once initialised.
   std::int64_t next_step() const { return next_step_; }
-  /// False while the next step would be too far ahead of the slowest member's; in rounds, while the
-  /// round of the last step is open on some ps.
+  /// False while the next step would be too far ahead of the slowest member's step; in rounds,
+  /// while the round of the previous step is open on some ps.
   bool may_begin_step() const { return next_step_ <= step_limit_; }
   /// Takes the number of the next step.
   std::int64_t begin_step() { return next_step_++; }
@@ -118,8 +119,8 @@ class WorkerTask {
   // Rounds that the workers commit.
   /// All own steps below this number have whole contributions on every ps.
   std::int64_t steps_given() const { return steps_given_; }
-  /// The fingerprint of the workers whose contributions counted together with this worker's in its
-  /// last finished step; 0: this worker's contribution was dropped.
+  /// The fingerprint of the workers whose contributions counted, together with this worker's, in
+  /// this worker's last finished step; 0: this worker's contribution was dropped.
   std::uint64_t last_contributors() const { return last_contributors_; }
   /// The last scale that the ps tasks told.
   const RoundScale& scale() const { return scale_; }
@@ -130,9 +131,9 @@ class WorkerTask {
   void await_round(std::int64_t round, Outbox& out);
   bool round_is_open() const;
   /// The chief has found that the state that belongs to the values of the ps tasks is lost, so all
-  /// ps tasks must forget these values. ps 0 is asked first. It refuses while a worker that the
-  /// chief does not reach trains with the values. tick() then throws kAborted; or kUnavailable,
-  /// when join_timeout has passed from now.
+  /// ps tasks must forget these values. This worker asks ps 0 first. ps 0 refuses while a worker
+  /// that the chief does not reach trains with the values. tick() then throws kAborted, or
+  /// kUnavailable once join_timeout has passed after this call.
   void begin_again(std::string why, const BeginAgain& again, TimePoint now, Outbox& out);
   /// The process of ps 0 that this worker has joined.
   std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }
@@ -150,7 +151,8 @@ class WorkerTask {
   /// The staleness of the steps that are done.
   Staleness staleness() const;
 
-  /// The training of this worker is over. It may go on untimed until all are done.
+  /// The training of this worker is over, but the worker may go on untimed until all workers are
+  /// done.
   void set_done(Outbox& out);
   /// Ends the training of all workers: a worker that has heard of it begins no more steps.
   void end_training(Outbox& out);
@@ -191,7 +193,7 @@ class WorkerTask {
     bool welcomed() const { return epoch != 0; }
     TimePoint try_at{};
     Duration back_off{};
-    /// Why the last try to connect failed, and the last earlier reason that was another one.
+    /// Why the last try to connect failed, and the last reason that differed from it.
     std::string why, why_before;
   };
   static void set_why(Peer& peer, const std::string& why);
@@ -215,8 +217,8 @@ class WorkerTask {
   /// Says in words what the worker waits for; empty when it does not wait.
   std::string awaited() const;
   [[noreturn]] void too_late() const;
-  /// The first ps that has not welcomed this worker yet; if all have, the first that has not agreed
-  /// yet; null: none.
+  /// The first ps that has not welcomed this worker yet. If all have, the first that has not agreed
+  /// yet. Null when there is none.
   const Peer* behind() const;
 
   const WorkerTaskOptions options_;

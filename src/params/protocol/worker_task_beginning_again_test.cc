@@ -64,7 +64,7 @@ TEST(WorkerJobThatBeginsAgain, TheChiefBeginsAgainItselfOnceTheyHaveForgottenThe
   }
 }
 
-/// The chief finds that the values of the ps tasks do not belong to any worker's values.
+/// The chief finds that no worker's values belong to the values of the ps tasks.
 struct FoundingChief : WorkerMachine {
   explicit FoundingChief(Duration after = 0s) : WorkerMachine({}, 0) {
     for (int ps = 0; ps < 2; ++ps) {
@@ -79,8 +79,8 @@ struct FoundingChief : WorkerMachine {
   }
 };
 
-// Before begin_again() is called, the chief may have looked for a training worker for the whole of
-// --join-timeout.
+// The chief may have looked for a training worker for all of --join-timeout before it calls
+// begin_again(). So --join-timeout starts anew at this call.
 TEST(WorkerJobThatBeginsAgain, ThePsHaveTheWholeJoinTimeoutToForgetTheirValues) {
   FoundingChief it(60s);
   EXPECT_EQ(it.timed_out(60s), "");

@@ -17,8 +17,8 @@ bool travels_rounded(const ShardPiece& piece, DType wire);
 /// and shortens the block.
 void round_values(ReplyBlocks::Block& block, DType wire, std::size_t values_at = 0);
 
-/// The values of a part of a piece, copied when a worker first asks for them, once for each type in
-/// which they travel. The piece must not change before the last worker has asked.
+/// The values of a part of a piece. They are copied when a worker first asks for them, once for
+/// each type in which they travel. The piece must not change before the last worker has asked.
 class CommonValues {
  public:
   CommonValues(ShardPiece& piece, Cut part, ReplyBlocks& blocks)

@@ -55,7 +55,8 @@ TEST_F(CommonValuesTest, AreMadeOnceForEachTypeThatTheyTravelAs) {
   EXPECT_THAT(widened, ElementsAre(2, 3));
 }
 
-// A worker that was sent the values must not give back memory that another worker still waits for.
+// A block is common to several workers. One of them that was sent the values must not give back
+// memory that another still waits for.
 TEST_F(CommonValuesTest, TheLastWorkerThatIsSentThemGivesTheirMemoryBack) {
   const auto one = std::make_shared<ReplyBlocks>(ReplyBudget(10'000));
   const auto other = std::make_shared<ReplyBlocks>(ReplyBudget(10'000));

@@ -21,9 +21,10 @@ struct IncomingPiece {
   std::int64_t count = 0;               // the count of the contribution (Adam's t)
   std::span<const std::byte> gradient;  // the whole gradient; empty if it is applied chunk by chunk
   std::span<const std::byte> chunk;     // the last chunk that arrived
-  Buffer memory;           // holds the whole gradient, or one chunk if it is applied chunk by chunk
-  bool begun = false;      // the piece has begun in this step
-  bool under_way = false;  // the shard counts the contribution as not yet applied
+  Buffer memory;       // holds the whole gradient, or one chunk if it is applied chunk by chunk
+  bool begun = false;  // the piece has begun in this step
+  /// The shard counts this contribution among those that are not applied yet.
+  bool under_way = false;
 };
 
 /// The contributions of one connection. Checks every frame against its step and its piece, and
@@ -55,8 +56,8 @@ class IncomingStep {
   float learning_rate(VariableId variable) const {
     return begin_.learning_rates[std::size_t(variable)];
   }
-  /// The whole step has arrived, and another object uses this one until end(). Until then, no other
-  /// call is allowed.
+  /// Marks that the whole step has arrived, and that another object uses this one until end().
+  /// Until then, no other call is allowed.
   void keep() { kept_ = true; }
   bool kept() const { return kept_; }
   const StepAssembly::Part& part(std::size_t position) const { return assembly_.part(position); }
@@ -76,9 +77,9 @@ class IncomingStep {
                                                  std::span<const std::int32_t> rows);
   /// Throws, at the end of the step, unless the whole contribution has arrived.
   void check_whole(std::size_t position);
-  /// True when a contribution that is applied as a whole is due. Returns true only once.
+  /// Returns true, once, when a contribution that is applied as a whole has arrived whole.
   bool take_whole(std::size_t position) { return assembly_.take_whole(position); }
-  /// The whole contribution has been applied.
+  /// Call it when the whole contribution has been applied.
   void applied(std::size_t position);
   void end();
 

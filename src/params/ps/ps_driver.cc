@@ -70,7 +70,8 @@ bool ShardSaver::find(const FindFile& file, Shard& shard) {
         shard.at(i).snapshot().make_room();
       }
     } catch (const std::exception&) {
-      // mark() makes the room again. If that fails, too, the connection of the chief ends.
+      // mark() makes the memory for copies again. If that fails, too, the connection of the chief
+      // ends.
     }
     busy_ = false;
   });
@@ -84,7 +85,8 @@ void ShardSaver::mark(Shard& shard, const SavedShard& what) {
   refused_ = busy_;
   if (refused_) return;
   what_ = what;
-  // A chief may ask for a shard before it has asked for any file, so the room may not be there yet.
+  // A chief may ask for a shard before it has asked for any file, so the memory for copies may not
+  // exist yet.
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).snapshot().make_room();
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).mark();
 }
@@ -107,7 +109,8 @@ void ShardSaver::write(Shard& shard, const std::string& path,
   }
   start([this, &shard, path, done = std::move(done)] {
     const SavedShard saved = write_now(shard, path);
-    busy_ = false;  // before the chief hears of it, and may ask for the next one
+    // Set before the chief hears of this save, since it may then ask for the next one.
+    busy_ = false;
     done(saved);
   });
 }
@@ -118,8 +121,8 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
     const Deadline deadline = Deadline::after(kWaitForNoneUnderWay);
     for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).wait_marked(deadline);
     if (path.empty()) return saved;
-    // This ps does not know the number of shards. The name of the file, which the chief gives, has
-    // it.
+    // This ps does not know the number of shards. The chief does, and has put it into the name of
+    // the file.
     const WrittenFile file = write_shard(
         path, shard.variables(), shard.all_pieces(), shard.ps(), shard.ps() + 1,
         [&](const Piece& piece, std::size_t array, std::size_t offset, std::size_t bytes) {
@@ -137,8 +140,8 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
 
 namespace {
 
-// The numbers whose squares one thread adds up. The number depends only on the length, so the sum
-// has the same bits with any number of threads.
+// How many numbers one thread squares and adds up at a time. This count never depends on the number
+// of threads, so the sum always has the same bits.
 constexpr std::size_t kSquaresElements = std::size_t{1} << 16;
 
 }  // namespace
@@ -164,7 +167,7 @@ void RoundApplier::push(std::function<void()> act) {
   waiting_.emplace_back(std::move(act));
 }
 
-// Only the thread that runs the rounds calls it, and holds the lock.
+// Only the thread that runs the rounds calls this function, and it holds the lock.
 std::optional<RoundApplier::Work> RoundApplier::next() {
   if (awaits_scale_) {
     if (!scale_ || scale_->round != now_.decision.round) return {};
@@ -281,8 +284,8 @@ double RoundApplier::sum(std::size_t position) {
   return counts ? sum : 0;
 }
 
-// Calls act for every kept contribution. If too much waits to be sent to its worker, the worker
-// reads too slowly, and only that worker's connection ends.
+// Calls act for every kept contribution. If act fails because too many replies wait for a worker,
+// that worker reads too slowly, and only its connection ends.
 template <typename F>
 void RoundApplier::for_kept(F&& act) {
   for (auto* list : {&contributors_, &dropped_}) {
@@ -296,8 +299,8 @@ void RoundApplier::for_kept(F&& act) {
   }
 }
 
-// Workers begin their next step when they hear that the round has ended. The values follow that
-// message, so that workers read the first values while the others still travel.
+// Workers begin their next step when they hear that the round has ended. So that message goes
+// before the values, and workers read the first values while the others still travel.
 void RoundApplier::finish(float scale) {
   const bool clipped = !contributors_.empty() && now_.decision.contributors.front().clip_norm > 0;
   for (std::size_t position = 0; position < shard_->size(); ++position) {
@@ -408,8 +411,8 @@ void PsAccount::contribution_at(TimePoint now) {
   last_ns_ = std::max(last_ns_.load(), time);
 }
 
-// Frames of several connections overlap, and fewer threads handle them. So the share of the queue
-// is limited to the rest of the time.
+// Frames of several connections overlap, and only a few threads handle them, so their waits can add
+// up to more than all time. The share of the queue is therefore limited to the rest of the time.
 PsAccount::Shares PsAccount::shares(int threads) const {
   const double wall = double(last_ns_ - first_ns_);
   if (wall <= 0) return {};
@@ -594,8 +597,8 @@ void PsDriver::carry_out(std::vector<HostAction>& later) {
   out_.clear();
 }
 
-// In rounds, actions wait for the decisions before them, so that a checkpoint is of the moment
-// between two rounds.
+// In rounds, an action waits until all earlier decisions are carried out. So a checkpoint is of the
+// moment between two rounds.
 template <typename Action>
 void PsDriver::carry_out_in_order(Action action, std::vector<HostAction>& later) {
   if (!machine_.in_rounds()) return void(later.emplace_back(std::move(action)));
@@ -648,7 +651,7 @@ void PsDriver::carry_out_unlocked(const HostAction& action) {
   }
 }
 
-// A member stays in peers_, so the reference lasts.
+// A peer that is a member stays in peers_, so the reference remains valid.
 void PsDriver::go_on(const Outbox::GoOn& action) {
   if (action.peer == Outbox::kCoordinator) return coordinator_->go_on(action.handled);
   std::unique_lock lock(mutex_);
@@ -780,7 +783,7 @@ TimePoint PsDriver::turn(TimePoint time) {
   return next;
 }
 
-// A member stays in peers_, since a watch of a value, or a save, may still name it.
+// A peer that is a member stays in peers_, since a watch of a value, or a save, may still name it.
 void PsDriver::forget_unidentified(std::span<const std::pair<PsPeer*, Duration>> closing) {
   std::erase_if(peers_, [&](const auto& entry) {
     const PsPeer& peer = *entry.second;

@@ -38,9 +38,9 @@
 
 namespace paceline {
 
-/// One ps's part of a checkpoint. It keeps the content of its shard at one moment, and writes this
-/// in a thread of its own while contributions are applied. Calls may come from any thread; the
-/// calls of one save come one after the other.
+/// One ps's part of a checkpoint. A saver keeps the content of the shard at one moment, and writes
+/// that content in a thread of its own while contributions are applied. Calls may come from any
+/// thread; the calls of one save come one after the other.
 class ShardSaver {
  public:
   explicit ShardSaver(bool sees_files) : sees_files_(sees_files) {}
@@ -48,9 +48,9 @@ class ShardSaver {
   ShardSaver(const ShardSaver&) = delete;
   ShardSaver& operator=(const ShardSaver&) = delete;
 
-  /// Returns true when this host sees the file, and it has that content. From then on shards are
-  /// written into the file's folder, or into folders below it, and nowhere else. Also begins to
-  /// make memory for copies of the values.
+  /// Returns true when this host sees the file with that content. From then on shards are written
+  /// into the file's folder, or into folders below it, and nowhere else. Also begins to make memory
+  /// for copies of the values.
   bool find(const FindFile& file, Shard& shard);
   /// Marks the values of this moment. `what` is the answer to the chief if all goes well.
   void mark(Shard& shard, const SavedShard& what);
@@ -68,8 +68,9 @@ class ShardSaver {
   std::mutex mutex_;
   std::string folder_;  // where the file was found
   SavedShard what_;
-  bool makes_room_ = false;  // the thread makes room, now or last; otherwise it writes
-  bool refused_ = false;     // a mark arrived while a shard was being written
+  /// The last thread that was started makes memory for copies; false: it writes.
+  bool makes_room_ = false;
+  bool refused_ = false;  // a mark arrived while a shard was being written
   std::atomic<bool> busy_{false}, cancelled_{false};
   std::thread thread_;
 };
@@ -80,7 +81,7 @@ class PsDriver;
 /// One worker's whole contribution to a round, until the round has been applied.
 struct KeptContribution {
   std::shared_ptr<IncomingStep> step;  // has the contribution, or says where it lies
-  /// The worker's shared memories, which must last.
+  /// The worker's shared memories, which must stay mapped until then.
   std::vector<std::shared_ptr<const SharedMemory>> memories;
   std::vector<StepEnd::Entry> entries;  // by position in the shard
   std::shared_ptr<SharedMemory> copy;   // the worker's copy of the values; may be null
@@ -90,9 +91,9 @@ struct KeptContribution {
 };
 
 /// Carries out the decisions about rounds on one ps: it applies the mean of the contributions that
-/// wait here, and answers their workers. It carries out one decision after the other, on whichever
-/// thread calls run() while no other thread is in it. While a round waits for its scale, later
-/// decisions wait, too. Thread-safe.
+/// wait here, and answers their workers. It carries out one decision after the other, in the thread
+/// that calls run(); a call returns at once while another thread runs. While a round waits for its
+/// scale, later decisions wait, too. Thread-safe.
 class RoundApplier {
  public:
   explicit RoundApplier(PsDriver& driver) : driver_(driver) {}
@@ -138,17 +139,18 @@ class RoundApplier {
   bool awaits_scale_ = false;
   std::vector<KeptContribution> contributors_, dropped_;
   std::vector<RowMean> row_means_;  // by position
-  /// By position: the mean, if it is clipped or its rule needs all of it.
+  /// By position: the mean of the contributions, if the mean is clipped or the rule needs all of
+  /// it.
   std::vector<Buffer> means_;
-  // Has no limit of its own: the budget of each worker limits what that worker lets wait.
+  // This budget has no limit: the budget of each worker limits what may wait for that worker.
   const std::shared_ptr<ReplyBlocks> common_blocks_ =
       std::make_shared<ReplyBlocks>(ReplyBudget(std::numeric_limits<std::size_t>::max() / 2));
 };
 
 /// Accounts for the time of the threads of a ps task. The time from the first contribution to the
 /// last has three shares. Apply is the time in rules, without waits for another thread that has the
-/// variable locked. Queue is the rest of the time in which a frame had begun to arrive and was not
-/// handled yet. Idle is all other time. Thread-safe.
+/// variable locked. Queue is the rest of the time in which some frame had begun to arrive and was
+/// not handled yet. Idle is all other time. Thread-safe.
 class PsAccount {
  public:
   struct Shares {
@@ -190,8 +192,8 @@ class CoordinatorConnection : public Receiver {
 
 class PsPeer;
 
-/// Calls may come from any thread. Its lock is held for small messages only, never while a rule is
-/// applied.
+/// The ps's machine, shard and connections, for calls from any thread. The lock is held for small
+/// messages only, never while a rule is applied.
 class PsDriver {
  public:
   /// `wake` is called when `turn` has something to do; it must not block.
@@ -222,11 +224,12 @@ class PsDriver {
   void squares(const RoundSquares& squares);
   void from_coordinator(const ControlMessage& message);
   void coordinator_closed(std::uint64_t handled);
-  /// A round could not be applied: turn() will throw the error.
+  /// Call it when a round could not be applied: turn() will throw the error.
   void fail(const std::exception_ptr& error);
-  /// The peer's connection has ended. Returns true when the peer may come back on another one.
+  /// The peer's connection has ended. Returns true when the peer may come back on another
+  /// connection.
   bool closed(PsPeer& peer, const Error& error);
-  /// The last call of a connection that has closed: its peer may be destroyed meanwhile.
+  /// The last call about a connection that has closed. The peer may be destroyed from then on.
   void let_go(PsPeer& peer);
 
   /// Connects to ps 0 if that is wanted. The main thread calls it before its turn.
@@ -257,20 +260,21 @@ class PsDriver {
   int threads() const { return threads_; }
   /// True when another job has taken the place of this ps's job (any_job).
   bool given_up() const;
-  /// PsTask::begins_again: a new PsDriver is to take this one's place.
+  /// True when a new PsDriver must take this one's place (PsTask::begins_again).
   bool begins_again() const;
   std::uint64_t epoch() const;
   PsAccount& account() { return account_; }
   TimePoint now() const { return options_.clock->now(); }
   /// May be null.
   Timeline* timeline() const { return options_.timeline; }
-  /// The label for applying a piece's rule, by position; null without a timeline.
+  /// Returns the label for the timeline's events of applying a piece's rule, by the piece's
+  /// position; null without a timeline.
   const TimelineLabel* label(std::size_t position) const {
     return labels_.empty() ? nullptr : labels_[position];
   }
   void say(const std::string& line) const;
   void warn(const std::string& line) const;
-  /// The cluster id of its job; empty while it waits for a job to serve.
+  /// The cluster id of its job; empty while it waits for its first job (any_job).
   std::string id() const;
 
  private:
@@ -292,7 +296,7 @@ class PsDriver {
   void carry_out(const Outbox::Line& line) const;
   void carry_out_unlocked(const HostAction& action);
   void go_on(const Outbox::GoOn& action);
-  /// Sends to a peer that may have gone meanwhile.
+  /// Sends to a peer, unless the peer has gone meanwhile.
   void answer(PeerId to, MessageType type, ControlMessage::Body body, std::uint64_t step = 0);
   PsPeer* find(PeerId id) const;
   void forget_unidentified(std::span<const std::pair<PsPeer*, Duration>> closing);
@@ -319,9 +323,9 @@ class PsDriver {
   std::exception_ptr failure_;
   RoundApplier rounds_{*this};
   std::vector<PeerId> forgotten_;      // peers that will not come back, until the next turn
-  Bytes bytes_gone_;                   // bytes of connections whose peers were never members
+  Bytes bytes_gone_;                   // bytes of connections whose peers never became members
   std::optional<Bytes> bytes_before_;  // the bytes at the time when use_ began
-  ShardSaver saving_;                  // last: its thread calls what is above
+  ShardSaver saving_;                  // Last, since its thread calls the members above.
 };
 
 template <typename Event>

@@ -37,7 +37,7 @@ void PsPeer::take_connection_of(PsPeer& other) {
   stream_->open(other.stream_->release());
 }
 
-// True for values: to send them again, the ps reads them where they lie.
+// True for values. To send them again, the ps reads them from the shard, so no copy is kept.
 bool PsPeer::makes(const FrameHeader& header) const {
   return MessageType{header.type} == MessageType::kValues;
 }
@@ -98,7 +98,7 @@ void PsPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payl
     ended_ = true;
     driver_.refuse_all(error.of(task_, last_step_).what());
   } catch (const Error& error) {
-    // The worker is told the reason before its connection is closed.
+    // The worker is told the reason; then its connection is closed.
     ended_ = true;
     driver_.refuse(*this, error.what());
   }
@@ -298,7 +298,7 @@ void PsPeer::on_contribution(const FrameHeader& header, std::span<const std::byt
   if (arrival.apply) apply_whole(position);
 }
 
-// The worker says that it has read the values in shared memory, since only the worker knows when.
+// The worker says that it has read the values in shared memory, since the ps cannot see that.
 void PsPeer::on_read_done(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   piece.was_read(ShardPiece::Reading::kInPlace);

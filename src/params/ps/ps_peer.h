@@ -31,8 +31,8 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   Receiver& inlet() { return inlet_; }
   ResumableConnection& stream() { return *stream_; }
   const ResumableConnection& stream() const { return *stream_; }
-  /// The worker behind `other` turned out to be this one, which was cut off: takes over that peer's
-  /// connection. Call it inside a call of that connection, with the driver's lock.
+  /// The worker behind `other` is known to be this one, which was cut off: takes over the
+  /// connection of `other`. Call it in a call of that connection, with the driver's lock.
   void take_connection_of(PsPeer& other);
   /// The worker will not come back: frees what was kept for it.
   void finish();
@@ -61,7 +61,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   bool gone = false;  // the connection with which this object was made has ended
 
  private:
-  /// The inlet of the connection with which this was made.
+  /// The inlet of the connection with which this peer was made.
   class OwnInlet : public Inlet {
    public:
     explicit OwnInlet(PsPeer& peer) : Inlet(*peer.stream_), peer_(peer) {}
@@ -114,7 +114,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   OwnInlet inlet_;
   Replies replies_;
   ContributionForm contributions_;  // the form of its contributions, as its hello says
-  /// Small messages, as they arrived and as they were decoded. Every step uses this memory again.
+  /// Small messages, as bytes and decoded. This memory is reused in every step.
   struct Messages {
     std::vector<std::byte> bytes;
     StepBegin step_begin;
@@ -127,10 +127,11 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   std::shared_ptr<IncomingStep> incoming_;
   StateFrames state_frames_;
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // the worker's shared memories
-  std::shared_ptr<SharedMemory> copy_;  // the worker's copy of the values; null: not asked for
+  /// The worker's copy of the values; null: the worker has asked for none.
+  std::shared_ptr<SharedMemory> copy_;
   TimePoint frame_began_{};
   bool greeted_ = false, ended_ = false;
-  int worker_ = -1;  // −1: it has not been welcomed, or is another ps
+  int worker_ = -1;  // −1: the peer has not been welcomed, or is another ps
   std::uint64_t incarnation_ = 0;
   std::string task_;  // "worker:1", once it has been welcomed
   std::atomic<std::int64_t> last_step_{-1};

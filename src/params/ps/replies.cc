@@ -28,8 +28,8 @@ void ReplyQueue::push(const FrameHeader& header, ReplyBlocks::Lent block) {
   send_some();
 }
 
-// Only one thread sends at a time, so that replies keep their order. It also sends the replies that
-// other threads push, or make room for, in the meantime.
+// Only one thread sends at a time, so that replies keep their order. This thread also sends what
+// other threads push meanwhile, and what may be sent because other replies have left.
 void ReplyQueue::send_some() {
   std::unique_lock lock(mutex_);
   if (sending_) return;
@@ -126,7 +126,7 @@ void Replies::send(MessageType type, std::span<const std::byte> payload, std::ui
   to->send({.type = std::uint16_t(type), .step = step}, bytes, &ReplyBlocks::sent, block.release());
 }
 
-// Frames are sent in order, so when the last one is sent, all are.
+// Frames are sent in order, so the payload is free once the last frame is sent.
 void Replies::send_task_state(std::shared_ptr<const std::vector<std::byte>> state,
                               std::uint64_t step) {
   using Kept = std::shared_ptr<const std::vector<std::byte>>;
@@ -165,8 +165,8 @@ bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
   });
 }
 
-// The change may come from another worker's contribution, which must not fail because this worker
-// cannot be told.
+// The change may come from another worker's contribution. That contribution must not fail because
+// this worker cannot be told of the change.
 void Replies::on_changed(ShardPiece& piece, bool wanted) {
   const std::uint64_t version = piece.changes().version();
   try {

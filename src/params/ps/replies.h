@@ -17,9 +17,9 @@
 
 namespace paceline {
 
-/// The replies that wait to be sent to one worker: the real driver of protocol/reply_schedule.h. It
-/// gives a connection the replies that its schedule releases. Thread-safe; the connection keeps it
-/// alive until all replies were sent.
+/// The replies that wait to be sent to one worker: the real driver of protocol/reply_schedule.h.
+/// The queue gives a connection the replies that its schedule releases. Thread-safe; the connection
+/// keeps the queue alive until all replies were sent.
 class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
  public:
   explicit ReplyQueue(std::shared_ptr<Connection> connection)
@@ -32,7 +32,7 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   /// Sends the reply at once if no other is under way; otherwise returns false. Borrows the payload
   /// for this call only.
   bool send_at_once(const FrameHeader& header, std::span<const std::byte> payload);
-  /// Returns the connection, for a message that waits behind no reply; null after drop().
+  /// Returns the connection, for a message that need not wait for replies; null after drop().
   std::shared_ptr<Connection> connection();
   /// Sends nothing from now on, since the connection has ended.
   void drop();
@@ -55,13 +55,14 @@ class Replies : public ChangeListener {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);
 
-  /// After the handshake, as many replies may wait as all values need. Before it, only a few may.
+  /// Before the handshake, only a few replies may wait. From this call on, as many may wait as all
+  /// values of the shard need.
   void allow(const Shard& shard);
   /// The type that float32 values travel as.
   void set_wire(DType wire) { wire_ = wire; }
   /// Sets the order in which the worker needs pieces, the first needed first.
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
-  /// Sends a message that waits behind no values.
+  /// Sends a message that does not wait for any values.
   void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
   /// Sends the state of a task. The payload is kept until it is sent, and not charged to the
   /// budget.
@@ -75,10 +76,10 @@ class Replies : public ChangeListener {
   void send_values(ShardPiece& piece, std::uint64_t step);
   /// Sends a part of a piece as the answer to a contribution.
   void answer_values(CommonValues& values, std::uint64_t step);
-  /// Sends all of a piece to a worker that keeps the values. The worker is told, once, when these
+  /// Sends all of a piece to a worker that caches the values. The worker is told, once, when they
   /// have changed.
   void send_subscribed_values(ShardPiece& piece);
-  /// Sends all of a piece that the worker has asked for ahead. The worker is told of the next
+  /// Sends all of a piece that the worker has asked for ahead. The worker is then told of the next
   /// change.
   void send_values_ahead(ShardPiece& piece);
   /// Sends rows (kRowValues), which are named by their ids in the variable. Throws kDataLoss unless
@@ -98,7 +99,7 @@ class Replies : public ChangeListener {
   /// Sends values once more, as they are now, because the connection on which they were sent was
   /// cut.
   void send_again(ShardPiece& piece, const FrameHeader& header, std::size_t bytes, Connection& to);
-  /// Nothing is sent any more.
+  /// Sends nothing from now on.
   void drop();
 
  private:

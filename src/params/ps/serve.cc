@@ -87,8 +87,8 @@ class ServingPs {
                       std::chrono::duration<double>(options_.progress_every.seconds));
   }
 
-  /// This ps was told to stop. Gives the workers time to leave; returns false when there is none to
-  /// give.
+  /// Call it when this ps was told to stop. Gives the workers time to leave; returns false when the
+  /// ps has no workers or no time to give.
   bool take_time() {
     if (options_.stop_within <= Duration(0) || !driver_.ask_to_leave()) return false;
     stops_ = now() + options_.stop_within;
@@ -155,7 +155,7 @@ class ServingPs {
                 [this] { return woken_.exchange(false); });
   }
 
-  /// True once the user has asked for a stop, until this ps acts on that.
+  /// True once the user has asked for a stop, until this ps begins to stop.
   bool told_to_stop() const {
     return !stops_ && wait_to_read(options_.stop_fd, Deadline::after(Duration(0)));
   }
@@ -167,13 +167,14 @@ class ServingPs {
   std::atomic<bool> woken_{false};
   PsDriver driver_;
   IntervalTimer progress_due_;
-  std::optional<TimePoint> stops_;  // when this ps ends at the latest, once it was told to stop
-  std::unique_ptr<Link> link_;      // last: its threads call the driver
+  // The latest time at which this ps ends; empty: it was not told to stop.
+  std::optional<TimePoint> stops_;
+  std::unique_ptr<Link> link_;  // last: its threads call the driver
 };
 
 }  // namespace
 
-// The summary of a ps that has begun again also counts its work from before.
+// If a ps has begun again, its summary also counts its work from before that.
 PsSummary serve(const PsOptions& asked, PsSummary* summary) {
   PsOptions options = asked;
   std::unique_ptr<ServingPs> ps;

@@ -36,10 +36,10 @@ struct PsSummary {
 };
 
 struct PsOptions {
-  /// Serves the job of the worker that comes first, whatever its cluster id. That worker then gives
-  /// `task` and the number of workers, and `spec` needs no workers. Meanwhile the ps tells workers
-  /// of other jobs to come again. Once nobody is connected, the job of such a worker takes the
-  /// place of this one.
+  /// Serves the job of the worker that comes first, whatever its cluster id. `task` and the number
+  /// of workers then come from that worker, and `spec` needs no workers. Meanwhile the ps tells
+  /// workers of other jobs to come again. Once nobody is connected, the job of such a worker takes
+  /// the place of this job.
   bool any_job = false;
   ClusterSpec spec;
   TaskId task;
@@ -49,7 +49,8 @@ struct PsOptions {
   std::string link = "auto";
   Security security;
   Duration join_timeout = std::chrono::seconds(300);
-  /// The time in which a worker whose connection was cut may come back; 0: it is lost at once.
+  /// The time within which a worker whose connection was cut may come back; 0: the worker is lost
+  /// at once.
   Duration reconnect_timeout = std::chrono::seconds(30);
   /// How many threads apply rules, and how many the link has (at most one per worker); 0: one for
   /// each core.
@@ -61,23 +62,23 @@ struct PsOptions {
   /// serve() ends with kCancelled when this descriptor can be read: an eventfd or pipe that a
   /// signal handler writes to. −1: none. The caller owns it.
   int stop_fd = -1;
-  /// How long the workers may take to leave when this ps is told to stop, since the chief saves
-  /// first; 0: no time. `stopping` is called when the workers are told to leave.
+  /// How long the workers may take to leave when this ps is told to stop, so that the chief can
+  /// save first; 0: no time. `stopping` is called when the workers are told to leave.
   Duration stop_within{0};
   std::function<void()> stopping;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
   /// Gets an event for each frame and each application of a rule; null: none. Borrowed.
   Timeline* timeline = nullptr;
-  /// The changes that this ps makes to float32 variables of the job after each read. The ps refuses
-  /// a job that does not declare these variables.
+  /// The changes that this ps makes, after each read, to float32 variables of the job. The ps
+  /// refuses a job that does not declare these variables.
   AfterReads after_reads = {};
   /// Called with the placement (placement_text) when the chief has declared it, from any thread.
   std::function<void(const std::string& text)> placed;
   /// Called with the address that peers can use, once the ps listens.
   std::function<void(const std::string& address)> listening;
-  /// Returns what this ps answers when the chief asks for its progress. Called from any thread.
-  /// Empty: it answers nothing.
+  /// Returns the text with which this ps answers when the chief asks for its progress. Called from
+  /// any thread. Empty: the ps answers nothing.
   std::function<std::string(const PsSummary&)> progress_text;
   /// serve() calls it with the work so far, at this interval of global steps or seconds.
   std::function<void(const PsSummary&)> progress;

@@ -69,8 +69,8 @@ TEST_F(PsTest, StrangersWhoSayNothingMakeRoomForOthers) {
   std::vector<std::unique_ptr<RawPeer>> silent;
   silent.reserve(80);
   for (int i = 0; i < 80; ++i) silent.push_back(stranger());
-  // The order may differ: the link may deliver connections that begin at about the same time in
-  // another order.
+  // The accepted connections may be in another order: the link may change the order of connections
+  // that begin at about the same time.
   const auto closed = [&] {
     return std::ranges::count_if(silent, [](const auto& one) { return one->is_closed(); });
   };
@@ -253,7 +253,8 @@ TEST_F(PsEnd, AWorkerGivesUpOnAPsThatNeverComes) {
   }
 }
 
-/// A link whose first connection reaches a ps that is of no use. After that the ps is gone.
+/// A link that never connects. The first try fails with a reason of its own; at every later try
+/// nobody listens.
 class FlightyLink : public Link {
  public:
   std::string kind() const override { return "flighty"; }

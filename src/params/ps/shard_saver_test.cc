@@ -17,7 +17,8 @@ SavedShard of_step(std::int64_t global_step) {
   return saved;
 }
 
-// A chief that hears of one save may begin the next before the thread that told it continues.
+// The saving thread tells the chief of the end of a save. The chief may then begin the next save
+// before that thread continues.
 TEST(ShardSaver, TheNextMarkMayComeBeforeTheLastSaveHasReturnedFromTelling) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {4}, .rule = Add{}}};
   ApplyPool pool(1);

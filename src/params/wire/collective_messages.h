@@ -73,7 +73,7 @@ struct CollectiveBegin {
   std::uint64_t epoch = 0;
   std::int64_t step = 0;       // global steps before this one
   std::int64_t examples = 0;   // of this worker's contribution
-  std::int64_t own_step = 0;   // the worker's own number of the step
+  std::int64_t own_step = 0;   // the number of this step among the worker's own steps
   std::int64_t made = 0;       // how many own steps this process had made before this one
   std::uint64_t training = 0;  // the fingerprint of the variables to which the plan contributes
   std::vector<RecordRange> records = {};  // records that the step reads, if they are shared out
@@ -100,7 +100,7 @@ Proposal decode_proposal(std::span<const std::byte> payload);
 Agreement decode_agreement(std::span<const std::byte> payload);
 Formation decode_formation(std::span<const std::byte> payload);
 CollectiveBegin decode_collective_begin(std::span<const std::byte> payload);
-/// `message` names the message that has the mark.
+/// Throws kDataLoss, which calls the message by the name `message`.
 StepMark decode_step_mark(std::span<const std::byte> payload, const char* message);
 
 }  // namespace paceline

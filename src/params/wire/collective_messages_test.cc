@@ -43,7 +43,7 @@ TEST(CollectiveMessages, AreTheSameAfterTheWire) {
   expect_same_again(MessageType::kCommit, StepMark{.epoch = 8, .step = 4});
 }
 
-// The bytes are those of docs/wire.md, which must stay as they are.
+// The bytes must stay as docs/wire.md gives them.
 TEST(CollectiveMessages, ABeginHasTheDocumentedBytes) {
   const CollectiveBegin begin{.epoch = 0x2ffff,
                               .step = 7,

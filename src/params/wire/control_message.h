@@ -18,8 +18,8 @@
 
 namespace paceline {
 
-/// A task's own state as it travels (task_state.h). It is shared, since it may be large and go to
-/// several peers.
+/// A task's own state in the bytes of its messages (task_state.h). The bytes are shared, since they
+/// may be many and go to several peers.
 using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
 
 struct ControlMessage {

@@ -61,7 +61,7 @@ float get(const std::byte* from) {
   return float(travels);
 }
 
-// True when a last block has so few numbers that it travels whole, without places.
+// True when the last block has so few numbers that all of them travel, without their places.
 template <typename T>
 bool travels_whole(std::size_t numbers, std::size_t kept) {
   return numbers * sizeof(T) <= kept * (1 + sizeof(T));
@@ -95,8 +95,8 @@ std::size_t keep_largest_as(std::span<const std::byte> floats, std::size_t kept,
   return std::size_t(to - begin);
 }
 
-// The float32 numbers of a block never reach the travelling bytes of a later block: each block
-// takes fewer bytes as it travels.
+// Works upwards in place: each block takes fewer bytes as it travels, so the float32 numbers of a
+// block never reach the travelling bytes of a later block.
 template <typename T>
 void spread_largest_as(std::span<std::byte> floats, const ContributionForm& form) {
   const std::size_t all = floats.size() / sizeof(float);

@@ -92,7 +92,8 @@ TEST(LargestNumbers, AreAllOfALastBlockOfFew) {
   EXPECT_EQ(travelling_bytes(4 * 1, {DType::kFloat32, 1}), 4u);
 }
 
-// With feedback nothing is lost: numbers that were left out are sent later.
+// With error feedback nothing is lost: the numbers that one contribution leaves out travel in later
+// ones.
 TEST(LargestNumbers, WhatIsLeftOutIsAddedToTheNextOnes) {
   for (const DType type : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     const std::vector<float> values = noise(700);

@@ -21,13 +21,13 @@ constexpr std::uint32_t kProtocolVersion = 21;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// All other payloads are at most this long.
 constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
-/// Flag of kPull: the worker wants to hear, once, when one of the pieces changes.
+/// Flag of kPull: the worker wants one message when one of the pieces changes.
 constexpr std::uint16_t kTellChanges = 1;
 /// Flag of kPull: the ps writes the pieces into the worker's copy (kCopied) instead of sending
 /// them.
 constexpr std::uint16_t kIntoCopy = 2;
-/// Flag of kStepBegin: from now on the step reads all values that others can change. The answers to
-/// this worker's last step have brought none of these values.
+/// Flag of kStepBegin: the step reads, from now on, all its values that others can change. The
+/// answers to this worker's previous step have brought none of these values.
 constexpr std::uint16_t kReadsNow = 1;
 /// Flag of kStepBegin: the job ends if the contribution has NaN or infinity.
 constexpr std::uint16_t kMustBeFinite = 2;
@@ -81,7 +81,7 @@ enum class MessageType : std::uint16_t {
   kTaken = 25,         // ps → worker: the contribution was applied
   kReadDone = 26,      // worker → ps: a fetch step has read a piece that you change after reads
   kCopied = 40,        // ps → worker: your copy has the piece as it is now
-  // If values stay for several fetch steps.
+  // While values are kept for several fetch steps.
   kChanged = 27,   // ps → worker: a piece has changed since it was sent
   kOrder = 28,     // worker → ps: the order in which I need pieces from now on
   kPullNext = 41,  // worker → ps: send the piece once it is newer than mine
@@ -158,12 +158,13 @@ struct Hello {
   std::int32_t index = 0;
   std::string cluster_id;
   std::uint64_t incarnation = 0;  // a newer process of the same task has a larger one
-  std::uint64_t epoch = 0;        // membership epoch last seen; 0: none
+  std::uint64_t epoch = 0;        // the last membership epoch that the sender knows; 0: none
   /// How many numbered messages of this ps were handled, on all connections.
   std::uint64_t handled = 0;
-  std::uint64_t fingerprint = 0;     // of the variables
-  std::int32_t ps = 0;               // the ps that the sender takes the receiver for
-  std::uint64_t ps_incarnation = 0;  // of the ps that has welcomed the sender; 0: none has
+  std::uint64_t fingerprint = 0;  // of the variables
+  std::int32_t ps = 0;            // the ps that the sender takes the receiver for
+  /// The incarnation of the ps that has welcomed the sender; 0: none has.
+  std::uint64_t ps_incarnation = 0;
   std::int32_t workers = 0;      // the number of workers in the sender's cluster spec; 0: unknown
   DType wire = DType::kFloat32;  // the type in which contributions travel, one of kTravellingTypes
   /// How many of each block's numbers travel, the largest ones; 0: all of them.
@@ -234,7 +235,8 @@ struct StepDone {
   /// its own update. kAppliedBefore or kTooLate: the step made no update.
   std::int64_t staleness = kAppliedBefore;
   static constexpr std::int64_t kAppliedBefore = -1;
-  static constexpr std::int64_t kTooLate = -2;  // the step's round was closed before
+  /// The step's round was closed before its contribution was whole.
+  static constexpr std::int64_t kTooLate = -2;
   /// The fingerprint of the workers whose contributions counted in this step; 0: that of this
   /// worker did not count. Only ps 0 tells it, in rounds that the workers commit.
   std::uint64_t contributors = 0;

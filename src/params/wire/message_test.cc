@@ -154,8 +154,8 @@ TEST(Message, AClipScaleIsAFactorFrom0To1) {
   }
 }
 
-// A decoder must refuse a count of entries that the bytes could not hold before it makes memory for
-// them.
+// A decoder must compare a count of entries with the bytes that are left, and refuse it, before it
+// makes memory for the entries.
 TEST(Message, ACountThatLiesIsRefused) {
   std::vector<std::byte> bytes;
   encode(StepEnd{.entries = {{7, true, {}}}}, bytes);

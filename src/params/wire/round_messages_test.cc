@@ -39,7 +39,7 @@ TEST(RoundMessages, ComeBackAsTheyWere) {
   expect_comes_back(RoundScale{.round = 9, .scale = 0.25f}, decode_round_scale);
 }
 
-// The bytes are those of docs/wire.md, which must stay as they are.
+// The bytes must stay as docs/wire.md gives them.
 TEST(RoundMessages, HaveTheBytesOfTheirFormat) {
   const std::vector<std::byte> bytes = encode(kGiven);
   ASSERT_EQ(bytes.size(), 4U + 8 + 8 + 8 + 8 + 4);

@@ -19,7 +19,7 @@ constexpr float kLargestInt8 = 127;
 using Block = std::array<float, kScaledBlock>;
 
 // Adds the errors to the floats, block by block, and calls f(numbers, errors, their count, first)
-// for each block. f may write where the floats lay, and renews the errors.
+// for each block. f may write where the floats lay, and sets the new errors.
 template <typename F>
 void for_blocks(std::span<const std::byte> floats, float* errors, F&& f) {
   const std::size_t all = floats.size() / sizeof(float);
@@ -91,8 +91,8 @@ void round_to_int8(std::span<std::byte> floats, float* errors) {
   });
 }
 
-// The float32 numbers of a block never reach the travelling bytes of a later block: each block
-// takes fewer bytes as it travels.
+// Works upwards in place: each block takes fewer bytes as it travels, so the float32 numbers of a
+// block never reach the travelling bytes of a later block.
 void widen_int8(std::span<std::byte> floats) {
   const std::byte* from = place_of_rounded(floats, DType::kUInt8).data();
   const std::size_t all = floats.size() / sizeof(float);

@@ -10,13 +10,10 @@
 
 namespace paceline {
 
-/// Rounds `floats` + `errors` to numbers of `type` at the beginning of the memory, and returns
-/// these.
-///
-/// Writes to `errors` what rounding has left out, or 0 if that is not finite (error feedback: Seide
-/// et al., "1-bit stochastic gradient descent", Interspeech 2014). If `errors` is null, errors
-/// count as 0 and are not kept. A number beyond the largest float16 becomes the largest float16, so
-/// that its error stays finite.
+/// Writes to `errors` the difference that rounding makes, or 0 if the difference is not finite
+/// (error feedback: Seide et al., "1-bit stochastic gradient descent", Interspeech 2014). If
+/// `errors` is null, errors count as 0 and are not kept. A number beyond the largest float16
+/// becomes the largest float16, so that its error stays finite.
 std::span<const std::byte> round_in_place(std::span<std::byte> floats, DType type,
                                           float* errors = nullptr);
 

@@ -19,11 +19,12 @@ struct SavedShard {
   std::int64_t global_step = 0;  // at the mark
   struct Worker {
     std::int64_t applied = 0;  // own steps, at the mark
-    bool asked = false;        // it was asked for its state, which arrives in other messages
+    bool asked = false;  // the worker was asked for its state, which arrives in other messages
     bool operator==(const Worker&) const = default;
   };
   std::vector<Worker> workers;
-  std::vector<RecordRange> unused;  // records, if ps 0 shares them out; the last range has no end
+  /// Unused records, if ps 0 shares records out; the last range has no end.
+  std::vector<RecordRange> unused;
   bool operator==(const SavedShard&) const = default;
 };
 

@@ -30,7 +30,7 @@ TEST(SaveMessages, ComeBackAsTheyWere) {
   expect_exact(encode(initialised), decode_initialised);
 }
 
-// The bytes are those of docs/wire.md, which must stay as they are.
+// The bytes must stay as docs/wire.md gives them.
 TEST(SaveMessages, HaveTheBytesOfTheirFormat) {
   const auto text = [](std::initializer_list<int> bytes) {
     std::vector<std::byte> all;

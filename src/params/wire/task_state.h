@@ -26,7 +26,7 @@ constexpr std::size_t kMostLocalBytes = std::size_t{1} << 30;
 /// variables and its bytes. Empty when the message has the local variables.
 std::string why_left_out(const TaskState& state, std::size_t most_bytes = kMostLocalBytes);
 
-/// Returns the payload. It has no local variables if they are left out.
+/// Returns the payload, without the local variables if they are left out (why_left_out).
 std::vector<std::byte> encode(const TaskState& state);
 /// Throws kDataLoss for a payload that is no state.
 TaskState decode_task_state(std::span<const std::byte> payload);
@@ -45,7 +45,7 @@ void for_state_frames(std::span<const std::byte> state, F&& send) {
   send(std::uint16_t{0}, state);
 }
 
-/// Puts the frames of one peer together.
+/// Puts together the frames of the states that one peer sends.
 class StateFrames {
  public:
   /// The most bytes of a state, local variables and other parts together.

@@ -39,9 +39,9 @@ inline std::string_view travelling_name(DType type) {
   return "";
 }
 
-/// Returns the type in which values travel if contributions travel as `type`. The next contribution
-/// makes up for an error of the last contribution, but nothing makes up for an error of a value, so
-/// values do not travel as int8.
+/// Returns the type in which values travel if contributions travel as `type`. Values do not travel
+/// as int8: the next contribution makes up for the error of the previous one, but nothing makes up
+/// for the error of a value.
 inline DType type_of_values(DType type) { return type == DType::kUInt8 ? DType::kBFloat16 : type; }
 
 /// The form in which contributions travel: the type of their numbers, and how many numbers of each
@@ -58,7 +58,8 @@ struct ContributionForm {
   int kept;  // 0: all numbers
 };
 
-/// More kept numbers would take as many bytes as all numbers of their block.
+/// The most numbers of a block that may be kept. More of them, with their places, would take as
+/// many bytes as the whole block.
 inline constexpr int kMostKept = 128;
 
 /// Returns how many bytes of a frame stand for this many bytes of float32.
@@ -69,8 +70,8 @@ inline std::size_t travelling_bytes(std::size_t bytes, DType type) {
   return numbers + (numbers + kScaledBlock - 1) / kScaledBlock * kScaleBytes;
 }
 
-/// Returns how many bytes of float32 a frame of this many bytes stands for; nothing when no count
-/// of numbers takes so many bytes.
+/// Returns how many bytes of float32 a frame of `travelling` bytes stands for; nullopt when no
+/// count of numbers takes so many bytes.
 inline std::optional<std::size_t> float_bytes(std::size_t travelling, DType type) {
   if (type == DType::kFloat32) return travelling;
   if (type != DType::kUInt8) return travelling * 2;

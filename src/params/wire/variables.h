@@ -25,8 +25,8 @@ std::uint64_t fingerprint_of(std::span<const VariableSpec> variables);
 
 /// Returns the properties that must agree, in words: "w float32 (3,4) sgd lr 0.1".
 std::string describe(const VariableSpec& variable);
-/// Returns, in words, the first variable in which the lists differ, as each of them has it; empty
-/// when the lists are equal.
+/// Returns, in words, the first variable in which the lists differ, as it stands in each list;
+/// empty when the lists are equal.
 std::string first_difference(std::span<const VariableSpec> ours, const std::string& our_name,
                              std::span<const VariableSpec> theirs, const std::string& their_name);
 

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// The form of contributions between hosts. With error feedback, it takes longer to make them.
+/// The form of contributions between hosts. Contributions take longer to make with error feedback.
 struct WireForm {
   ContributionForm numbers = {};
   bool error_feedback = false;

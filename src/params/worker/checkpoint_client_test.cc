@@ -127,8 +127,8 @@ class WorkersStates : public CheckpointClientTest {
   std::vector<std::unique_ptr<PsStore>> stores_;
 };
 
-// Worker 1 sends its state when the chief asks for it, between two of its steps. Worker 2 has left
-// before.
+// Worker 1 sends its state, between two of its steps, when the chief asks for it. Worker 2 has left
+// before the chief asks.
 TEST_F(WorkersStates, ComeWholeHoweverLargeTheyAre) {
   chief().write(initial_states(kVariables), 0);
   for (const auto& store : stores_) store->wait_initialised();

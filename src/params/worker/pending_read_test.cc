@@ -66,8 +66,8 @@ TEST_F(PendingReadTest, IsWholeWhenEachPsHasSentAll) {
   EXPECT_EQ(states[0].slots[2].data<std::int64_t>()[0], 0x0707070707070707);  // of the first piece
 }
 
-// The connection is cut in the middle of a frame, and the next connection brings the whole frame
-// again.
+// The connection is cut in the middle of a frame. The next connection brings the whole frame again,
+// and the read takes it.
 TEST_F(PendingReadTest, AFrameThatHadBegunToComeMayComeAgain) {
   const FrameHeader header = state_of(0, 0, 0, 12);
   read_.place(header);

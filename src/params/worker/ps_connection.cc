@@ -123,8 +123,8 @@ std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
   return all.subspan(header.offset, bytes);
 }
 
-// Returns the memory for a next value, which must arrive whole. If the value is no longer wanted,
-// the memory is a buffer that nobody reads.
+// Returns the memory for the next value of a piece, which must arrive whole. If the value is no
+// longer wanted, the memory is a buffer that nobody reads.
 std::span<std::byte> PsConnection::place_next(const FrameHeader& header) {
   const Piece& target = piece(header.id);
   const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds_values(target) ? 2 : 1);
@@ -172,8 +172,8 @@ void PsConnection::on_frame(const FrameHeader& header, std::span<const std::byte
   handle(type, header, payload);
 }
 
-// Maps the memory that the ps shares: before it agrees on the variables, and so before any step,
-// that of the values; afterwards, that of this worker's copies.
+// Maps memory that the ps shares. Before the ps agrees on the variables, and so before any step,
+// this is the memory of the values; afterwards, it is that of this worker's copies.
 void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
   if (id != (declared_ ? kMemoryOfCopy : kMemoryOfValues)) {
     refuse(fmt::format("memory {} is shared, unasked", id));
@@ -235,8 +235,8 @@ void PsConnection::handle_control(MessageType type, const FrameHeader& header,
   clock_.begin(stream_);
 }
 
-// Before the variables are initialised, a worker is told its own saved state here. After that, the
-// chief is told the states of the other workers.
+// Before the variables are initialised, this message tells a worker its own saved state. After
+// that, it tells the chief the state of another worker.
 void PsConnection::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
   auto whole = state_frames_.add(header.flags, payload);
   if (!whole) return;
@@ -248,8 +248,8 @@ void PsConnection::on_task_state(const FrameHeader& header, std::span<const std:
             std::make_shared<const std::vector<std::byte>>(std::move(*whole)), header.step});
 }
 
-// Asks the ps only if it has answered the last question, so that questions do not pile up for a ps
-// that stands still.
+// Asks the ps only once the ps has answered the previous question, so that questions do not pile up
+// at a ps that stands still.
 void PsConnection::ask_progress() {
   if (progress_asked_.exchange(true)) return;
   stream_.send_copy({.type = std::uint16_t(MessageType::kAskProgress)}, {});
@@ -263,7 +263,8 @@ void PsConnection::tell_progress() {
       text);
 }
 
-// The message's step says whose progress it is: 0 for the ps itself, i + 1 for worker i.
+// The step in the message's header says whose progress the message tells: 0 is the ps itself, i + 1
+// is worker i.
 void PsConnection::hear_progress(const ControlMessage& message) {
   const std::size_t workers = core_.options().spec.workers.size();
   if (message.step > workers) refuse(fmt::format("the progress of worker:{}", message.step - 1));

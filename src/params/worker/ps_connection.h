@@ -64,7 +64,7 @@ class PsConnection : public Receiver {
   int ps() const { return ps_; }
   /// "ps:0 at host:2222".
   std::string name() const;
-  /// The name, with the last step and the last message.
+  /// The name, with the number of the last step and the type of the last message.
   std::string text() const;
 
   /// Sends a control message of the job. Any thread may call it, one at a time.
@@ -73,12 +73,12 @@ class PsConnection : public Receiver {
   void ask_progress();
   /// Asks what the ps's clock shows, if there is a timeline. Any thread may call.
   void ask_clock() { clock_.ask(stream_); }
-  /// True when the ps has handled the goodbye: this worker may close.
+  /// True once the ps has handled the goodbye: this worker may close the connection.
   bool goodbye_confirmed() const { return goodbye_confirmed_; }
   /// Sends a small message whose payload lies in a buffer of control().take().
   void send_control(MessageType type, FrameHeader header, ControlBuffers::Buffer& payload);
   void send_small(MessageType type, std::span<const std::byte> payload);
-  /// Sends this worker's own state, or that of another worker as it was saved.
+  /// Sends the state of this worker, or the saved state of another worker.
   void send_task_state(const TaskState& state, std::uint64_t save);
   /// Borrows the payload until `sent` is called.
   void send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
@@ -88,8 +88,8 @@ class PsConnection : public Receiver {
   ControlBuffers& saving_control() { return saving_control_; }
   /// True when the ps takes contributions from shared memory.
   bool can_share() const { return stream_.can_share(); }
-  /// The form in which float32 contributions travel. If the ps shares memory they are not rounded,
-  /// since hardly any of them then travel in frames.
+  /// The form in which float32 contributions travel. They are not rounded if the ps shares memory,
+  /// since then hardly any of them travel in frames.
   ContributionForm wire() const {
     const bool shares = can_share() && core_.options().share_memory;
     return shares ? ContributionForm() : core_.options().wire;
@@ -140,7 +140,7 @@ class PsConnection : public Receiver {
   ControlBuffers control_, job_control_, saving_control_;
   StateFrames state_frames_;
   std::vector<std::byte> received_;
-  /// Where a value that was asked for ahead arrives; empty: it is not wanted.
+  /// Where the next value arrives that was asked for ahead; empty: the value is not wanted.
   std::span<std::byte> next_;
   bool declared_ = false;  // the ps has agreed on the variables
   std::atomic<MessageType> last_type_{};

@@ -36,10 +36,10 @@
 namespace paceline {
 namespace {
 
-/// Makes the fetch steps of one plan over frames, as protocol/ask_ahead.h decides. Each fetch step
-/// asks for the values that change before the next fetch step. They arrive in memory of their own
-/// (PulledValue), from which the next step takes them. If a step already knows of a newer version
-/// when it begins, it pulls that version instead. Only the step thread calls this object.
+/// Makes the fetch steps of one plan over frames, by the decisions of protocol/ask_ahead.h. Each
+/// fetch step asks for the values that change before the next fetch step. They arrive in memory of
+/// their own (PulledValue), from which the next step takes them. If a step already knows of a newer
+/// version when it begins, it pulls that version instead. Only the step thread calls this object.
 class FetchAhead {
  public:
   explicit FetchAhead(WorkerContext& context);
@@ -50,8 +50,8 @@ class FetchAhead {
   void note_pulled(VariableId variable);
   /// True when the step must wait for the next value.
   bool waits(VariableId variable) const;
-  /// For a step that needs the variable: takes the value that has arrived ahead, if it is newer
-  /// than the held one, and asks for the next one.
+  /// Call it in a step that needs the variable. Takes the value that has arrived ahead, if that
+  /// value is newer than the held one, and asks for the next value.
   void go_on(VariableId variable);
 
  private:
@@ -66,9 +66,9 @@ class FetchAhead {
 FetchAhead::FetchAhead(WorkerContext& context)
     : context_(context), core_(context.core), machine_(core_.variables().size()) {}
 
-// A thread of the link notes first that the next value is there, and then its version. This
-// function reads the two in the same order, so it does not also pull a value that arrives between
-// the two reads.
+// A thread of the link first notes that the next value has arrived, and then notes its version.
+// This function reads the two notes in the same order. So it does not pull a value that arrives
+// between the two reads.
 KnownValue FetchAhead::known(VariableId variable) const {
   KnownValue known;
   known.by_fetch = context_.held[std::size_t(variable)] == Freshness::kByFetch;
@@ -167,8 +167,8 @@ std::byte* start_of(const ContributionBuffer& space) {
   return static_cast<std::byte*>(space.values.data);
 }
 
-// Returns the uses that need a larger space. First waits until no contribution is left in their old
-// spaces, which were made for a smaller plan.
+// Returns the uses that need a larger space. First waits until the ps tasks have taken every
+// contribution in the old spaces, which were made for a smaller plan.
 std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
     std::span<const PlanBinding::Use> uses) {
   std::vector<const PlanBinding::Use*> without;
@@ -529,8 +529,8 @@ void PsSteps::send_order() {
   }
 }
 
-// Forgets the values that the last answers brought. Other workers have made steps since, so these
-// values are older than the bound allows.
+// Forgets the values that the last answers brought. Other workers have made steps since then, so
+// these values are older than the bound on staleness allows.
 void PsSteps::forget_values() {
   std::ranges::fill(context_.held, Freshness::kNothing);
   ++context_.uses;
@@ -778,8 +778,8 @@ std::int64_t PsSteps::Handle::global_step() {
   return core.global_step;
 }
 
-// A worker's side of the fence of rounds: the workers commit rounds among themselves, and the ps
-// tasks apply them.
+// A worker's side of the fence between rounds: the workers commit rounds among themselves, and the
+// ps tasks apply the committed rounds.
 
 class PsRoundFence : public RoundFence {
  public:
@@ -856,11 +856,13 @@ bool PsRoundFence::lets_others_tell() const {
          untold_->contributors.front() == context_.core.options().task.index;
 }
 
-// Tells the ps tasks that this worker has committed the round, after it has given the other members
-// time to tell them first. The reason: the member that commits first may be lost before the others
-// hear of its commit. They then make the step again without it, and the ps tasks must not have
-// heard of a commit that the others do not know. When kOthersTellWithin is over this worker tells
-// the commit anyway, since the others may have closed the round meanwhile.
+// Tells the ps tasks that this worker has committed the round, but first gives the other members
+// time to tell them.
+//
+// The reason: the member that commits first may be lost before the others hear of its commit. The
+// others then make the step again without the lost member, and the ps tasks must not have heard of
+// a commit that the others do not know. After kOthersTellWithin this worker tells the commit in any
+// case, since the others may have closed the round meanwhile.
 template <typename Predicate>
 void PsRoundFence::tell_commit(Predicate&& known) {
   if (!untold_) return;
@@ -869,7 +871,8 @@ void PsRoundFence::tell_commit(Predicate&& known) {
   untold_.reset();
 }
 
-// A ps that drops a late contribution sends no receipt: the step is done at once.
+// Waits until the contribution is on every ps. A ps that drops a late contribution sends no
+// receipt: the step is done at once.
 void PsRoundFence::wait_given() {
   committed_.reset();
   wait_for_ps("the receipt", [this] {
@@ -894,7 +897,7 @@ float PsRoundFence::commit(std::span<const std::int32_t> contributors,
 }
 
 // Withdraws the step, unless the other members have committed its round without this worker. In
-// that case, what they tell the ps tasks ends the step.
+// that case the step ends by what the others tell the ps tasks.
 void PsRoundFence::lose(std::int64_t round) {
   settled_ = false;
   if (round <= round_) context_.driver.withdraw(context_.core.steps_sent - 1);
@@ -1011,7 +1014,8 @@ void CheckpointClient::check_files_are_found(const std::string& path, const std:
   throw Error(ErrorCode::kDeadlineExceeded, "a ps does not say whether it sees --out");
 }
 
-// If the workers commit rounds, one more shard has the variables that the workers keep themselves.
+// If the workers commit rounds, there is one more shard: the variables that the workers keep
+// themselves.
 int CheckpointClient::shard_count() const {
   return int(connections_.size()) + (core_.options().aggregation.workers_commit ? 1 : 0);
 }
@@ -1048,8 +1052,8 @@ SavedShards CheckpointClient::write_shards(const std::string& folder) {
   return shards;
 }
 
-// Waits as long as the save takes, since a disk may be slow. If a ps is lost, the store's error
-// ends the wait.
+// Waits without a limit, since a disk may be slow. If a ps is lost, the store's error ends the
+// wait.
 void CheckpointClient::wait_saved(std::size_t ps) {
   const auto answered = [&] {
     core_.check();
@@ -1086,7 +1090,7 @@ std::span<const std::byte> CheckpointClient::fetch(const Piece& piece, std::size
   return fetched_;
 }
 
-// If a worker does not tell its state, its place in the data is unknown, but `counts` has the
+// If a worker does not tell its state, its place in the data stays unknown, but `counts` has the
 // number of its applied steps.
 void CheckpointClient::add_other_workers(SavedShards& shards, const SavedShard& counts) {
   const auto knows = [&](std::size_t worker) {
@@ -1219,8 +1223,8 @@ class PsStoreImpl : public PsStore {
   std::vector<VariableState> writing_;  // borrowed by frames until they are sent
   ContributionBuffer written_;          // counts those frames
   std::unique_ptr<Link> link_;
-  /// Runs also when joining fails. Ends the link before the members above are destroyed, since its
-  /// threads call them and sent frames borrow from them.
+  /// Runs also when joining fails. Ends the link before the members above are destroyed, since the
+  /// link's threads call these members, and frames that are being sent borrow from them.
   struct Shutdown {
     PsStoreImpl& store;
     ~Shutdown() {

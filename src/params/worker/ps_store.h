@@ -31,7 +31,8 @@ struct PsStoreOptions {
   std::string link = "auto";
   Security security;
   Duration join_timeout = std::chrono::seconds(300);
-  /// The time in which a connection that was cut must be made anew; 0: it is lost at once.
+  /// The time within which a connection that was cut must be made again; 0: a cut connection is
+  /// lost at once.
   Duration reconnect_timeout = std::chrono::seconds(30);
   /// How long a reply may take. If one takes longer, the worker ends.
   Duration reply_timeout = std::chrono::seconds(60);

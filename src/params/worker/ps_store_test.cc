@@ -37,8 +37,8 @@ struct Case {
 
 class PsStoreSame : public JobFixture, public ::testing::WithParamInterface<Case> {};
 
-// With one worker, the values have the same bits as in the store of one process, whatever form they
-// have on the wire.
+// With one worker, the values have the same bits as in the store of one process, in frames and in
+// shared memory.
 TEST_P(PsStoreSame, AsTheLocalStoreBitForBit) {
   const Case& test = GetParam();
   const auto variables = test.sparse ? sparse_variables(test.rule) : dense_variables(test.rule);

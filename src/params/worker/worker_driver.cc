@@ -30,7 +30,7 @@ void PsRecordBlocks::add(const GivenRecords& given) {
   tell_changed();
 }
 
-// Gives out again the records that an earlier pipeline took and no step has read.
+// Gives out again the records that an earlier pipeline has taken but no step has read.
 std::int64_t PsRecordBlocks::began(const Wish& wish) {
   const std::lock_guard lock(mutex_);
   forget_read(reads());
@@ -87,8 +87,8 @@ void PsRecordBlocks::check_wait() {
 namespace {
 
 constexpr Duration kOneTry = std::chrono::seconds(5);
-// The time between two checks for an interrupt: long enough to cost nothing, short enough for
-// Ctrl-C.
+// The time between two checks for an interrupt: long enough to cost nothing, short enough for a
+// quick answer to Ctrl-C.
 constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
 constexpr Duration kSaySlow = std::chrono::seconds(10);
 
@@ -165,8 +165,8 @@ auto WorkerDriver::change(Event&& event) {
   return event();
 }
 
-// Publishes the machine's state. steps_done comes after the global step and the contributors: a
-// thread that sees a step as done must also find these.
+// Publishes the machine's state. Writes steps_done after the global step and the contributors: a
+// thread that sees a step as done must find these, too.
 void WorkerDriver::publish() {
   core_.global_step = machine_.global_step();
   core_.last_contributors = machine_.last_contributors();
@@ -221,8 +221,8 @@ WorkerTask::Closed WorkerDriver::closed(int ps, const Error& error,
   });
 }
 
-// Runs on a thread of its own, since the step thread may compute for long without waiting, and then
-// would not notice a cut.
+// Runs on a thread of its own, since the step thread may compute for long, and would not notice a
+// cut while it computes.
 void WorkerDriver::keep_connected() {
   constexpr Duration kLongest = std::chrono::hours(1);
   try {
@@ -359,8 +359,8 @@ void WorkerDriver::say_goodbye() {
   carry_out();
 }
 
-// Waits for a slow member as long as that member lives. If it dies, its link to the ps notices, and
-// the ps then raises this worker's limit.
+// Waits for a slow worker as long as that worker lives. If it dies, the ps notices that the
+// connection has ended, and raises this worker's limit.
 template <typename Ready>
 void WorkerDriver::wait_for_others(Ready&& ready) {
   std::optional<AccountScope> scope;

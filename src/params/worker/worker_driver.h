@@ -51,7 +51,7 @@ class PsRecordBlocks : public SharedRecordBlocks {
   mutable std::mutex mutex_;
   Job job_;
   std::deque<RecordRange> given_;  // not taken yet
-  /// Taken by the pipeline, but, as far as is known, not yet read by a step.
+  /// Ranges that the pipeline has taken and, as far as is known, no step has read yet.
   std::deque<RecordRange> taken_;
   std::int64_t read_ = 0;  // records before those of taken_
   Wish wish_;
@@ -103,8 +103,9 @@ class WorkerDriver {
 
   // Steps.
   /// Begins a step, and returns its number. Waits while the step would be too far ahead of the
-  /// slowest worker, or while the round of the last step is open; the account counts this as kWait.
-  /// `outdated` becomes true when the values in the answers to the last step may be too old.
+  /// slowest worker, or while the round of the previous step is open; the account counts this as
+  /// kWait. Sets `outdated` to true when the values in the answers to the previous step may be too
+  /// old.
   std::uint64_t begin_step(bool& outdated);
   /// Waits until the rounds of all steps before `step` are closed. The account counts this as
   /// kWait.

@@ -206,8 +206,9 @@ void PulledValue::next_arrived() {
 
 // On one host a shard's values lie in shared memory that workers map read-only, and the shard reads
 // a worker's contributions where they lie: only headers go over the link. A variable that is split
-// over several ps tasks is cut between pages if its rows allow, and its pieces are mapped into one
-// range of addresses. If they do not allow it, the worker puts the variable together from frames.
+// over several ps tasks is cut between pages if the size of its rows allows that, and its pieces
+// are mapped into one range of addresses. Otherwise the worker puts the variable together from
+// frames.
 //
 // An asynchronous reader may see some elements before and some after another worker's update. If
 // others may contribute in the middle of a step, and more than one kernel of the step reads a
@@ -287,7 +288,7 @@ void ContributionBuffer::use(const std::shared_ptr<SharedMemory>& memory, Place 
 
 void ContributionBuffer::sent(void* context) {
   ContributionBuffer& space = *static_cast<ContributionBuffer*>(context);
-  // Read now: once in_flight is 0, the space may be used again.
+  // The wakeup is read first: once in_flight is 0, the space may be used again.
   Wakeup* const wakeup = space.wakeup;
   if (--space.in_flight == 0) wakeup->notify();
 }

@@ -46,8 +46,8 @@ class SaveInbox {
   std::vector<std::optional<SavedShard>> saved() const;
   std::vector<TaskState> states() const;
 
-  /// Says where bytes are to arrive: those of an array of a piece, from byte `first` on, in
-  /// `memory`.
+  /// Says where bytes are to arrive: the bytes of the piece's array `array`, from byte `first` on,
+  /// go to `memory`.
   void expect(std::uint32_t piece, std::uint16_t array, std::size_t first,
               std::span<std::byte> memory);
   /// Returns the memory for a frame's bytes. Throws kDataLoss for bytes that nobody expects.
@@ -55,7 +55,8 @@ class SaveInbox {
   void arrived(std::size_t bytes);
   std::size_t missing() const;
 
-  /// Wakes a waiting thread, since something else has changed.
+  /// Wakes a waiting thread. Call it when its predicate depends on other things, and these have
+  /// changed.
   void wake();
   /// Waits until the predicate holds. Returns false if the deadline passes first. The predicate may
   /// call this object.
@@ -115,8 +116,8 @@ class PendingRead {
   void expect(const Piece& piece, const VariableSpec& spec, VariableState& state);
 
   std::vector<VariableState> states_;
-  /// Receives the scalar slots of a variable's later pieces, which are not used: the variable's
-  /// scalars are those of its first piece.
+  /// Receives the scalar slots of all pieces of a variable but its first one. They are not used:
+  /// the variable takes its scalars from its first piece.
   std::vector<std::int64_t> other_scalars_;
   struct Array {
     std::span<std::byte> memory;  // in `states_`, or in other_scalars_
@@ -129,8 +130,8 @@ class PendingRead {
 };
 
 /// A variable's value as its ps sent it, and the memory in which the next value arrives. One step
-/// thread uses the value, asks for the next one and takes it over. Threads of the link, one at a
-/// time, fill the memory of the next one.
+/// thread uses the value, asks for the next value and takes it over. Threads of the link, one at a
+/// time, fill the memory of the next value.
 class PulledValue {
  public:
   /// The spec must outlive it.
@@ -177,7 +178,7 @@ class MappedShards {
   MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int num_ps);
 
   /// Maps the memory of a ps before its pieces are used. Any thread may call it. Throws kDataLoss
-  /// when the memory is too small for the pieces, or when that ps has shared such memory before.
+  /// when the memory is too small for the pieces, or when this ps has shared its memory before.
   void map(int ps, std::shared_ptr<const SharedMemory> memory);
   /// Returns the whole variable; null when it is not mapped, or when its pieces cannot lie one
   /// after the other.
@@ -268,20 +269,21 @@ class WorkerState {
   const std::byte* mapped(VariableId variable) const { return shards_.variable(variable); }
   ContributionBuffer& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
-  /// expect: more bytes of the piece were asked for. arrive: more bytes of it have arrived.
+  /// expect: the worker has asked for `bytes` more bytes of the piece. arrive: `bytes` more bytes
+  /// of it have arrived.
   void expect(const Piece& piece, std::size_t bytes);
   void arrive(const Piece& piece, std::size_t bytes);
-  /// Returns the first piece of the variable that has not arrived whole; null when all have.
+  /// Returns the first piece of the variable that has not arrived whole; null when all pieces have.
   const Piece* missing(VariableId variable) const;
-  /// Notes that a ps has applied a contribution in shared memory to the piece. Throws kDataLoss
-  /// when no contribution waits.
+  /// Notes that a ps has applied this worker's contribution to the piece, which it read in shared
+  /// memory. Throws kDataLoss when no contribution waits.
   void take(const Piece& piece);
   /// Notes that a ps has copied the piece for this worker. Throws kDataLoss when the worker did not
   /// ask for a copy.
   void copied(const Piece& piece);
 
-  /// note_version: the piece on its ps now has this version. note_held_version: the values that
-  /// have arrived here have this version.
+  /// note_version: the ps has this version of the piece. note_held_version: the values that have
+  /// arrived here have this version.
   void note_version(const Piece& piece, std::uint64_t version);
   void note_held_version(const Piece& piece, std::uint64_t version);
   std::uint64_t held_version(const Piece& piece) const { return arrivals_[piece.id].held_version; }
@@ -309,7 +311,7 @@ class WorkerState {
   /// Fails with a kDeadlineExceeded error that says "WHAT within 60 s WHOM", and throws it.
   [[noreturn]] void fail_late(const std::string& what, const std::string& whom);
   bool failed() const { return failed_; }
-  /// Becomes readable once the state has failed, so that waits elsewhere end.
+  /// Becomes readable once the state has failed, so that threads that wait elsewhere wake up.
   const EventFd& failure() const { return failure_; }
   void check() const;
 
@@ -321,7 +323,7 @@ class WorkerState {
   Deadline reply_deadline() const { return Deadline::after(options_.reply_timeout); }
   void notify() { wakeup_.notify(); }
   Wakeup& wakeup() { return wakeup_; }
-  /// Returns when the predicate holds; false at the deadline. Throws the store's error.
+  /// Returns true when the predicate holds, and false at the deadline. Throws the store's error.
   template <typename Predicate>
   bool wait(Deadline deadline, Predicate&& predicate) {
     const auto come = [&] { return failed() || predicate(); };
@@ -330,7 +332,7 @@ class WorkerState {
     return true;
   }
   /// Calls wait(deadline) until it returns true; each deadline is the time that a reply may take.
-  /// Returns false after a wait in vain during which no connection was cut off.
+  /// Returns false after a wait that returned false although no connection was cut off meanwhile.
   template <typename Wait>
   bool wait_patiently(Wait&& wait) {
     while (true) {
@@ -345,8 +347,8 @@ class WorkerState {
     return wait_patiently([&](Deadline deadline) { return wait(deadline, come); });
   }
   /// Waits for data so large that it arrives bit by bit; left() says how much is missing. Returns
-  /// true when nothing is missing; false when left() has not fallen for as long as a reply may
-  /// take. Throws the store's error.
+  /// true when nothing is missing. Returns false when left() has not fallen for the time that a
+  /// reply may take. Throws the store's error.
   template <typename Left>
   bool wait_for_all(Left&& left) {
     while (true) {

@@ -28,7 +28,7 @@ class WorkerStateTest : public testing::Test {
   WorkerState core_{{}, options_};
 };
 
-// The bytes arrive over ten times as long as one reply may take.
+// All the bytes together take ten times as long as one reply may take.
 TEST_F(WorkerStateTest, WaitsAsLongAsSomethingComes) {
   const TimePoint begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(core_.wait_for_all(

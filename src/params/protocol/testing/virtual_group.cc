@@ -38,7 +38,7 @@ void VirtualFence::coordinate(Act&& act) {
   carry_out(decisions);
 }
 
-// The message arrives even if its sender has ended meanwhile.
+// The message arrives even if its sender has ended by then.
 void VirtualFence::tell(Worker& worker, std::function<void()> act) {
   worker.to->send(kControlBytes, world_.delay(), {},
                   [this, process = worker.process, act = std::move(act)] { arrive(process, act); });
@@ -160,8 +160,8 @@ bool VirtualFence::given(std::uint64_t process) const {
   return worker.given || worker.done;
 }
 
-// The member that commits first lets the others tell the ps tasks first: until the round is closed,
-// or for a while.
+// The member that commits first lets the others tell the ps tasks first: it waits until the round
+// is closed, but only for a while.
 void VirtualFence::commit(std::uint64_t process, const Workers& contributors) {
   Worker& worker = workers_.at(process);
   worker.named = contributors;
@@ -435,7 +435,7 @@ void VirtualGroup::drive(Process& process, const std::function<void(Outbox&)>& e
   look(process);
 }
 
-// Does what the machine asks for, as its driver would.
+// Does what the machine asks for, as the real driver does.
 void VirtualGroup::look(Process& process) {
   CollectiveGroup& group = *process.group;
   const std::uint64_t number = process.number;
@@ -597,8 +597,9 @@ VirtualGroup::Process* VirtualGroup::random_process() {
   return running.empty() ? nullptr : running[time_.random() % running.size()];
 }
 
-// True when some other worker goes on with values as new as those of the process. Ps tasks may have
-// closed the round of a step that the process has not heard of.
+// True when some other worker has values at least as new as those of the process, so that training
+// can go on without the process. A process may be one step behind without knowing it: ps tasks may
+// have closed the round of a step before the process hears so.
 bool VirtualGroup::can_spare(const Process& process) const {
   const std::int64_t behind = options_.hybrid ? 0 : 1;
   return std::ranges::any_of(processes_, [&](const auto& entry) {
@@ -819,7 +820,7 @@ void VirtualGroup::count_rounds(Process& process) {
         [&](Outbox& out) { process.group->set_counted(process.counted, time_.now(), out); });
 }
 
-// The worker was left behind: its session ends, and the program begins another one.
+// The worker was left behind by the others: its session ends, and the program begins another one.
 void VirtualGroup::fall_behind(std::uint64_t number) {
   time_.after(0s, [this, number] {
     Process* const process = find(number);
@@ -871,8 +872,8 @@ void VirtualGroup::take_records(Process& process) {
   process.read += std::min(held, kBatch);
 }
 
-// If all processes that committed a step have ended, the step may be made again, from other
-// records.
+// If all processes that committed a step have ended, the other workers may make the step again,
+// from other records.
 void VirtualGroup::use_records(Process& process) {
   const std::int64_t step = std::int64_t(process.history.size()) - 1;
   std::vector<RecordRange>& used = process.used.emplace_back();

@@ -26,7 +26,7 @@ class VirtualFence {
  public:
   using Workers = std::vector<std::int32_t>;
   struct World {
-    /// Calls `act` once the process is not stopped, if it still lives.
+    /// Calls `act` if the process still lives, once it is not stopped.
     std::function<void(std::uint64_t process, std::function<void()> act)> on;
     /// Makes the process look at what has changed.
     std::function<void(std::uint64_t process)> look;
@@ -38,7 +38,8 @@ class VirtualFence {
   VirtualFence(VirtualTime& time, int workers, World world);
 
   void started(std::uint64_t process, int worker);
-  /// The process's connections have ended. It may come back, unless it is dead.
+  /// The process's connections to the ps tasks have ended. The process may come back, unless it is
+  /// dead.
   void cut_off(std::uint64_t process, bool dead);
   void came_back(std::uint64_t process);
   /// Until mend(), no message passes between the process and the ps tasks. Messages wait, and none
@@ -65,7 +66,8 @@ class VirtualFence {
     int index = 0;
     std::uint64_t process = 0;
     std::unique_ptr<VirtualLink> to, from;
-    std::int64_t step = -1, round = -1;  // of the contribution under way, or the last one
+    /// Step, round: of the contribution under way, or of the last one.
+    std::int64_t step = -1, round = -1;
     bool sent = false, given = false, done = true;
     bool settled = false;                // all values that it has are of one round
     std::optional<std::int64_t> awaits;  // the round whose opening it waits for
@@ -73,7 +75,7 @@ class VirtualFence {
     std::int64_t begun = -1;             // the round to which it may contribute
     /// The contributors that its commit names, and those of the closed round.
     Workers named, counted;
-    bool told = true;  // the ps tasks know its commit
+    bool told = true;  // true: the ps tasks know its commit
     bool cut = false;
     std::vector<std::function<void()>> held;  // messages that arrive once it is no longer cut off
   };
@@ -110,7 +112,7 @@ struct VirtualGroupOptions {
   bool hybrid = false;
   /// After the quiet time the training ends, all workers retire, and one of them saves.
   bool ends = false;
-  /// A planted fault: a member does not wait until the ps tasks have the member's contribution.
+  /// A planted fault: a member does not wait until all ps tasks have its contribution.
   bool plant_hasty = false;
 };
 
@@ -168,7 +170,7 @@ class VirtualGroup {
     bool saves = false;
   };
   struct Wire {
-    /// The processes at the two ends, that of the lower worker first.
+    /// The processes at the two ends; the process of the lower worker comes first.
     std::uint64_t ends[2] = {0, 0};
     std::unique_ptr<VirtualLink> links[2];
     bool open[2] = {false, false}, cut = false;
@@ -183,7 +185,7 @@ class VirtualGroup {
   void close_old_wires(std::uint64_t process, int worker, std::uint64_t except);
   Wire* wire_of(const Process& process, int worker, int& end);
   void send(Process& from, int worker, std::size_t bytes, std::function<void(Process&)> act);
-  /// Calls `act` once the process is not stopped, if it still lives.
+  /// Calls `act` if the process still lives, once it is not stopped.
   void on(std::uint64_t process, std::function<void(Process&)> act);
   void drive(Process& process, const std::function<void(Outbox&)>& event);
   void look(Process& process);
@@ -246,8 +248,8 @@ class VirtualGroup {
   void take_records(Process& process);
   void use_records(Process& process);
   void check_records(Process& process);
-  /// The records from which a worker makes a step: by step and worker, then by the epoch in which
-  /// the step began.
+  /// The records from which each step of a worker was made, by step and worker, and then by the
+  /// epoch in which the step began.
   std::map<std::pair<std::int64_t, int>, std::map<std::uint64_t, std::vector<RecordRange>>> read_;
 };
 

@@ -20,27 +20,27 @@ struct VirtualOptions {
   std::int64_t last_step = 100;  // global
   /// The chief initialises the variables once all workers have joined.
   bool start_together = false;
-  /// The steps of the slowest worker take this many times as long as those of the fastest.
+  /// The slowest worker's steps take `spread` times as long as the fastest worker's.
   double spread = 3;
   /// Contributions are applied at the end of a step, not chunk by chunk.
   bool clipped = false;
   /// How many bytes a connection carries in a second in each direction.
   double bytes_per_s = 1e9;
-  // How often, on average, a worker is hit in a run by each of these faults.
+  // How many of each of these faults a worker has in a run, on average.
   double deaths = 0;        // its process dies; half of the dead are restarted
   double cuts = 0;          // one of its connections is cut, and made anew
   double early_leaves = 0;  // it says goodbye before the last step
   double latecomers = 0;    // it starts in the middle of the run
-  /// How often, on average, a ps loses its values and is started again in a run. Everything then
-  /// continues from a checkpoint, which the chief makes every 20 global steps.
+  /// How many times, on average, a ps loses its values in a run and is started again. Everything
+  /// then continues from a checkpoint, which the chief makes every 20 global steps.
   double ps_deaths = 0;
   /// The share of messages that are lost. Later messages on the same connection are lost as well,
   /// and the connection is cut.
   double losses = 0;
   /// The share of steps that a worker sends to a ps a second time.
   double repeats = 0;
-  /// The records of an epoch, of which each step gets ten. Training ends when all of them are used,
-  /// so `last_step` must be out of reach. 0: no records are shared out.
+  /// The number of records in an epoch; each step reads ten. Training ends when all records are
+  /// used, so `last_step` must be out of reach. 0: no records are shared out.
   std::int64_t records = 0;
   /// Faults that a test plants, to check that they are found.
   enum class Plant : std::uint8_t {

@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// One direction of a connection, first in, first out. A frame leaves after the frames before it;
-/// its bytes and the link's rate determine how long that takes. It arrives some delay later, never
+/// One direction of a connection, first in, first out. A frame leaves after the frames before it,
+/// in a time that follows from its bytes and the link's rate. It arrives some delay later, never
 /// before an earlier frame.
 class VirtualLink {
  public:

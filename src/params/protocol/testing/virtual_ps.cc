@@ -227,8 +227,8 @@ std::size_t VirtualPs::position(std::uint32_t piece) const {
 
 void VirtualPs::begin_step(PeerId id, const FrameHeader& header) {
   const std::int64_t step = std::int64_t(header.step);
-  // The frame has no payload here, so its header says what a real payload would. Only rounds use
-  // it.
+  // Frames have no payload here, so the header carries the fields of a real payload. Only rounds
+  // use them.
   const StepBegin first{.examples = 1,
                         .round = std::int64_t(header.offset),
                         .clip_norm = world_.options.clipped ? 1.0f : 0.0f,
@@ -352,7 +352,7 @@ void VirtualPs::pretend_others_have(const RoundContribution& contribution, Outbo
 }
 
 // Carries out the rounds in their order. A clipped round waits for the squares of all ps tasks, and
-// later rounds wait for that one.
+// the rounds after it wait, too.
 void VirtualPs::carry_out_rounds() {
   if (std::exchange(carries_out_, true)) return;
   while (!rounds_.empty()) {

@@ -24,7 +24,7 @@ class VirtualPs {
 
   const PsTask& machine() const { return *machine_; }
   bool has_ended() const { return has_ended_; }
-  /// True from the end of its process until another process starts.
+  /// True from the end of its process until the next process starts.
   bool is_down() const { return is_down_; }
   /// Returns a line for the message of a job that does not end.
   std::string standing() const;

@@ -108,7 +108,7 @@ void VirtualWorker::act() {
   try {
     next = machine_->tick(world_.time.now(), out);
   } catch (const Error& error) {
-    // After any other error it has given up, since its ps tasks have ended.
+    // After any other error the worker has given up, since its ps tasks have ended.
     return error.code() == ErrorCode::kAborted ? begin_again() : gone();
   }
   carry_out(out);
@@ -329,7 +329,7 @@ void VirtualWorker::begin_step() {
   });
 }
 
-// Returns how many steps the worker is ahead of the slowest one. What counts is the steps that have
+// Returns how many steps the worker is ahead of the slowest worker. This counts the steps that have
 // ended on ps 0, since an answer may still be under way.
 std::int64_t VirtualWorker::ahead() const {
   std::int64_t least = step_;
@@ -345,7 +345,7 @@ void VirtualWorker::send_own_step() {
   since_ = world_.time.now();
   for (int ps = 0; ps < world_.options.ps; ++ps) {
     send_step(ps, step_);
-    // In rounds the ps refuses a step that begins twice, since the first is not decided yet.
+    // In rounds the ps refuses to begin a step twice, since the first attempt is not decided yet.
     if (world_.in_rounds() || !world_.time.happens(world_.options.repeats)) continue;
     ++world_.checks.result().repeated_steps;
     send_step(ps, step_);
@@ -463,7 +463,7 @@ void VirtualWorker::pull(int ps) {
                     }});
 }
 
-// The ps answers the step chunk by chunk.
+// The ps answers chunk by chunk, while later chunks are still sent.
 void VirtualWorker::send_step(int ps, std::int64_t step) {
   Link& link = links_[std::size_t(ps)];
   FrameHeader header{.type = std::uint16_t(MessageType::kStepBegin),

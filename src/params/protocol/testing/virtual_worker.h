@@ -90,7 +90,7 @@ class VirtualWorker {
   std::int64_t step_ = -1;  // the step under way; −1: none
   bool sent_ = false;       // all frames of the step are planned
   TimePoint since_{};       // when the worker began to wait
-  // Shared-out records: those that the worker was given and has not read, and the number of those
+  // The shared-out records that the worker was given and has not read, and the number of records
   // that it has read.
   std::deque<RecordRange> records_;
   std::int64_t records_read_ = 0;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Variables whose values are several chunks, less than one, and a few bytes.
+// Variables whose values fill several chunks, less than one chunk, and a few bytes.
 std::vector<VariableSpec> virtual_variables() {
   return {{.name = "large", .shape = {1024, 1024}},
           {.name = "middle", .shape = {600, 600}},
@@ -102,7 +102,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kNoticedAtLatest = 5s;  // a lost peer is noticed at the latest after this
+constexpr Duration kNoticedAtLatest = 5s;  // the longest time until a lost peer is noticed
 constexpr Duration kLongestStep = 1s;
 
 double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }

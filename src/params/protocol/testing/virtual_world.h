@@ -32,7 +32,7 @@ struct VirtualWire {
   VirtualLink to_ps, to_worker;
   bool worker_open = true, ps_open = true;  // what each end knows
   bool cut = false;
-  // After a cut, a message that would arrive later than this is lost.
+  // If the connection was cut: messages that would arrive later than this time are lost.
   TimePoint to_ps_until = TimePoint::max(), to_worker_until = TimePoint::max();
 };
 
@@ -45,7 +45,7 @@ class VirtualNetwork {
   /// Sets the functions that are called when a connection ends.
   void set_ends(std::function<void(PeerId)> ps, std::function<void(PeerId)> worker);
 
-  /// Makes a connection and returns its number, which is also its `peer` at first.
+  /// Makes a connection, and returns its number, which is the value of `peer` at first.
   PeerId connect(int worker, int ps, std::uint64_t incarnation);
   VirtualWire& wire(PeerId id) { return wires_.at(id); }
   const std::map<PeerId, VirtualWire>& wires() const { return wires_; }
@@ -59,7 +59,7 @@ class VirtualNetwork {
   /// still arrive.
   void cut(PeerId id, Duration noticed);
   /// Cuts the connection once the messages that were sent to the worker have arrived. The next
-  /// function waits for those to the ps instead.
+  /// function waits for the messages to the ps instead.
   void cut_after_last_to_worker(PeerId id);
   void cut_after_last_to_ps(PeerId id);
   std::int64_t lost() const { return lost_; }
@@ -105,7 +105,7 @@ class VirtualChecks {
   /// that decided so. All ps tasks must sum the same contributions, in the same order.
   void closed(int ps, std::uint64_t coordinator, std::int64_t round,
               const std::vector<VirtualStep>& sums);
-  /// Only in rounds: the values that the worker was sent last are those that the ps has after this
+  /// Only in rounds: the last values that the worker was sent are those that the ps has after this
   /// many rounds.
   void read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds);
   /// Checks that a contribution that counts was made from values of one round.
@@ -172,7 +172,8 @@ struct VirtualWorld {
   VirtualWorld& operator=(const VirtualWorld&) = delete;
 
   bool in_rounds() const { return options.aggregation.kind == AggregationKind::kRounds; }
-  // A worker or another ps, at the far end of a connection to a ps, has received a message.
+  // Call these when a worker or another ps, at the far end of a connection to a ps, has received a
+  // message.
   void caller_received(PeerId wire, const ControlMessage& message);
   void caller_confirmed(PeerId wire, std::uint64_t handled);
   void caller_closed(PeerId wire);
