@@ -1,7 +1,7 @@
-// Is time found where it was spent? Slows the input, a kernel, the link and a rule of a small
-// training in turn, on the real clock, and prints which activities the report gives the added time
-// to. Fails if less than 90% of it is in the right activities. Tests do the same with a manual
-// clock (train/train_loop_test.cc).
+// Checks that the report finds time where it was spent. Slows the input, a kernel, the link and a
+// rule of a small training in turn, on the real clock, and prints the activities to which the
+// report gives the added time. Fails if less than 90% of the added time is in the right activities.
+// Tests do the same with a manual clock (train/train_loop_test.cc).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,8 +26,7 @@ using std::chrono::milliseconds;
 constexpr int kWarmUp = 20, kSteps = 200;
 constexpr Duration kAdded = milliseconds(2);
 
-/// The time that each part of a step takes longer; `link` delays each frame on its way to the
-/// worker.
+/// How much longer each part of a step takes; `link` delays each frame on its way to the worker.
 struct Delays {
   Duration input{0}, kernel{0}, link{0}, rule{0};
 };
@@ -189,7 +188,8 @@ class SlowTraining {
   std::unique_ptr<Plan> plan_;
 };
 
-/// Prints a line. Returns true if 90% of the added time is in the activities `expected`.
+/// Measures the training with these delays, and prints a line. Returns true if 90% of the added
+/// time is in the activities `expected`.
 bool found(const char* what, const Delays& delays, const std::vector<std::string>& expected) {
   const bool with_ps = delays.link > Duration(0);
   const Times before = SlowTraining({}, with_ps).run();

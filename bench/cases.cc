@@ -93,7 +93,7 @@ class ReducingRank {
         });
   }
 
-  // Waits for all ranks. Returns the first rank's answer.
+  // Waits for all ranks. Returns the `own` of the first rank.
   bool first_wants(bool own) {
     const char mine = own ? 1 : 0;
     std::vector<char> all(std::size_t(calls_.size()));
@@ -148,7 +148,7 @@ void measure_as_mpi_rank(Recorder& recorder) {
   check_mpi(calls.end(), "leaving the other processes");
 }
 
-/// Measures each size in processes that mpirun starts. If it cannot, notes the reason.
+/// Measures each size in processes that mpirun starts. If that is not possible, notes the reason.
 void measure_mpi(Recorder& recorder) {
   if (!has_mpi_calls()) return recorder.note("mpi: this build has no plug-in for it");
   const TemporaryFolder folder;
@@ -170,7 +170,8 @@ void measure_mpi(Recorder& recorder) {
 constexpr const ReducedSize& kLargest = kReducedSizes[4];
 constexpr double kInMicros = 1e6, kInMillis = 1e3;
 
-// Returns the mean time of reductions that run for at least kLeastReducingSeconds.
+// Returns the mean time of as many reductions as take at least kLeastReducingSeconds, or of
+// kMostReductions.
 double mean_time(ReducingGroup& group) {
   group.reduce();  // not timed: the first reduction may have to fill the caches again
   double sum = 0;
@@ -182,7 +183,8 @@ double mean_time(ReducingGroup& group) {
   return sum / times;
 }
 
-// The bound: reads each contribution once and writes one result, at the rate of copies.
+// Measures a reduction beside its bound: the time to read each contribution once, and to write one
+// result, at the rate of copies.
 void measure_beside_bound(Recorder& recorder, int members) {
   const std::string name = reduction_name(kLargest, members, "shm");
   recorder.progress(name);
@@ -226,8 +228,8 @@ void measure_collectives(Recorder& recorder) {
   measure_mpi(recorder);
 }
 
-// Loops to compare with fetching a value that a ps rewrites: they compute the same products over as
-// many bytes, and nothing else.
+// Bare loops that a fetch of a value that a ps rewrites is compared with: they compute the same
+// products over as many bytes, and nothing else.
 
 using models::FetchShape;
 
@@ -295,8 +297,8 @@ double us_of(const Call& call) {
          kMicroseconds;
 }
 
-/// Returns the added µs. Measures `without` and `with` in turn, as the workload does, and takes
-/// medians of medians; `after` is not timed.
+/// Returns by how many µs `with` is longer than `without`. Measures both in turn, as the workload
+/// does, and takes medians of medians; `after` is not timed.
 double added_us(const Call& without, const Call& with, const Call& after) {
   std::vector<double> added;
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -332,7 +334,8 @@ double added_by_rewriting(const FetchShape& shape) {
   return added_us(multiply, ask_and_multiply, [&] { value.wait(); });
 }
 
-/// Returns the µs that W's bytes take over a bare socket if asked for as a worker does.
+/// Returns the µs in which W's bytes are requested and arrive over a bare socket, by the same kind
+/// of request as a worker's.
 double socket_exchange_us(const FetchShape& shape) {
   const Pinned near(0);
   const auto channel = make_socket_channel(fetching(shape, near));
@@ -408,10 +411,10 @@ void measure_one(Recorder& recorder, const Fetched& fetched) {
     add_figures(recorder, fetched, shapes[i], times[i]);
 }
 
-/// The case `fetch`: added µs of the workload's three shapes. Over shared memory, they are compared
-/// with re-reading memory that another process rewrites meanwhile; over tcp, with a bare socket
-/// loop of the same bytes. The two sides run in turn. A constant value is measured, too. Workers
-/// compute on one thread.
+/// The case `fetch`: the µs that fetching adds to a step, for the workload's three shapes. Over
+/// shared memory, they are compared with re-reading memory that another process rewrites meanwhile;
+/// over tcp, with a bare socket loop of the same bytes. The two sides run in turn. A constant value
+/// is measured, too. Workers compute on one thread.
 void measure_fetch(Recorder& recorder) {
   for (const char* link : {"shm", "tcp"}) {
     measure_one(recorder, {link});
@@ -454,8 +457,9 @@ void measure_written_adam(Recorder& recorder, RulePasses& passes, int threads) {
                              scaled(times.second, scale)));
 }
 
-/// The case `rules`: ns per element of each rule over a variable that is larger than any cache,
-/// beside its bytes at the rate of a plain update of memory, on one thread and on all.
+/// The case `rules`: ns per element of each rule over a variable that is larger than any cache, on
+/// one thread and on all. Beside it stands the time of the rule's bytes at the rate of a plain
+/// update of memory.
 void measure_rules(Recorder& recorder) {
   std::vector<int> counts = {1};
   if (usable_cores() > 1) counts.push_back(usable_cores());

@@ -23,22 +23,23 @@ struct ChannelOptions {
   bool calls_of_link = false;
   /// True for bare sockets under TLS 1.3, through OpenSSL's own calls.
   bool encrypted = false;
-  /// The bytes that a bare socket with echo sends to request a piece; 0: it sends a piece.
+  /// With echo, over a bare socket: the bytes that request a piece; 0: the piece itself is sent and
+  /// returned.
   std::size_t request_bytes = 0;
   /// Memory for the returned piece; null: anywhere.
   std::byte* answer = nullptr;
-  /// The core that the near end is pinned to, and that the far end does not use; null: none. It
-  /// outlives the channel.
+  /// The core to which the near end is pinned, and which the far end avoids; null: none. The object
+  /// must outlive the channel.
   const Pinned* near = nullptr;
 };
 
-/// One thread uses it, as the near end. The far end is a process of its own (for inproc links,
-/// their threads). Both ends sleep while they wait.
+/// One thread uses a channel, as the near end. The far end is a process of its own, or the link's
+/// threads if the link is inproc. Both ends sleep while they wait.
 class Channel {
  public:
   virtual ~Channel() = default;
   /// Sends the message `times` times. Returns when the far end has all of it or, with echo, when
-  /// all of it has returned. With echo, the thread that gets a piece sends it again.
+  /// all of it has returned. With echo, the far thread that receives a piece sends it back.
   virtual void exchange(std::uint32_t times) = 0;
   void exchange() { exchange(1); }
   /// Until `resume`, the far end takes no core, so that another channel can be measured.

@@ -1,6 +1,7 @@
-// The time that the executor adds to an op: 1,000 unfused, dependent ops on a few elements, so that
-// computing takes almost no time. "per op" is the time of a step divided by its ops, on a device
-// with as many threads as the last number of the name. `paceline bench executor` measures this too.
+// Measures the time that the executor adds to an op, with 1,000 unfused, dependent ops on a few
+// elements, so that computing takes almost no time. "per op" is the time of a step divided by its
+// ops, on a device with as many threads as the last number of the name. `paceline bench executor`
+// measures the same.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

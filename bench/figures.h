@@ -34,7 +34,8 @@ struct Figure {
   std::vector<Series> series = {};  // if the figure changes over time
 };
 
-/// Make the figure from repeated measurements; `others` pairs with them by index.
+/// Both make a figure from repeated measurements. `others[i]` was measured together with
+/// `values[i]`.
 Figure figure_of(std::string name, std::string unit, const std::vector<double>& values);
 Figure figure_beside(std::string name, std::string unit, const std::vector<double>& values,
                      std::string what, const std::vector<double>& others);

@@ -18,7 +18,7 @@ namespace {
 constexpr double kMilli = 1e3, kKernelGiga = 1e9;
 constexpr double kOperand = 0.01;
 
-/// Adds cases; operands are local variables, so that the plan folds nothing.
+/// Adds cases. Operands are local variables, so that the plan computes nothing in advance.
 class CaseList {
  public:
   void product(const char* what, std::int64_t m, std::int64_t n, std::int64_t k, bool ta = false,

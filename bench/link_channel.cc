@@ -31,7 +31,7 @@ std::shared_ptr<const LinkSecurity> security() {
   return made;
 }
 
-/// Only inproc links need the hub to reach each other.
+/// Makes a link. Only inproc links need the hub, through which they reach each other.
 std::unique_ptr<Link> link_on(const Hub& hub, const std::string& kind) {
   if (kind == "tls") {
     LinkOptions options;
@@ -41,7 +41,7 @@ std::unique_ptr<Link> link_on(const Hub& hub, const std::string& kind) {
   return kind == "inproc" ? make_inproc_link({}, hub) : make_link(kind, {});
 }
 
-/// Sends back as many pieces as it is told to, and counts the others.
+/// Sends back the first pieces, as many as reply() says, and counts the pieces after them.
 class PieceCounter : public Receiver {
  public:
   static constexpr std::uint32_t kAll = ~std::uint32_t{0};
@@ -146,7 +146,7 @@ class LinkChannel : public Channel {
     }
   }
 
-  // The threads of a link run on the cores of the thread that makes it.
+  // The threads of a link run on the cores of the thread that makes the link.
   void start_far_thread(const std::string& kind, const Hub& hub) {
     const std::jthread thread([&] {
       if (options_.near != nullptr) options_.near->leave();

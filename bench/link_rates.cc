@@ -84,7 +84,7 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
   };
   measure(name, *link);
   // Part of the ratio comes from system calls that a link needs, which depend on the system's
-  // speed. This measures them alone.
+  // speed. This measures those calls alone.
   if (kind != "tcp" || !options.echo) return;
   options.calls_of_link = true;
   measure(name + ", a link's calls alone", *make_socket_channel(options));

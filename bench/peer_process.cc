@@ -30,7 +30,8 @@ PeerProcess::~PeerProcess() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-/// A second wait would never end, since the system reports only once that the process has stopped.
+/// Stops the process and waits until it has stopped. Does nothing if it is stopped already: a
+/// second wait would never end, since the system reports only once that a process has stopped.
 void PeerProcess::pause() {
   if (std::exchange(paused_, true)) return;
   ::kill(pid_, SIGSTOP);

@@ -9,8 +9,8 @@
 
 namespace paceline::bench {
 
-/// A copy of this process, made at this moment, which runs a function and ends when this object
-/// does, or with its parent. Make it before any thread that the function could need.
+/// A copy of this process, forked when this object is made. The copy runs a function, and ends with
+/// this object or with its parent. Make it before any thread that the function could need.
 class PeerProcess {
  public:
   /// The process avoids the core of `near`, to which the parent is pinned; null: it runs anywhere.

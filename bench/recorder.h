@@ -15,10 +15,10 @@ class Recorder {
 
   /// The number of measurements of every figure.
   int repeats() const { return repeats_; }
-  /// The figures that follow belong to this table, and each is measured `repeats` times.
+  /// Begins a table: the figures that follow belong to it, and each is measured `repeats` times.
   void begin(const std::string& table, int repeats);
   void add(Figure figure);
-  /// Prints a line that says why there is no figure, or what one means.
+  /// Prints a line that says why there is no figure, or what a figure means.
   void note(const std::string& text);
   /// Shows on a terminal what is being measured, until the next line replaces it.
   void progress(const std::string& text);

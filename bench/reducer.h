@@ -13,8 +13,8 @@
 
 namespace paceline::bench {
 
-/// The engine's only user, and its listener. The numbers are one variable. One thread makes the
-/// calls; the engine may call its listener on any thread.
+/// A member of a group. It is its engine's only user, and the engine's listener. The numbers are
+/// one variable. One thread makes the calls; the engine may call its listener on any thread.
 class Reducer : public ReductionListener {
  public:
   Reducer(int rank, int members, bool in_place, std::size_t bytes);
@@ -23,14 +23,14 @@ class Reducer : public ReductionListener {
   const ContributionLayout& layout() const { return layout_; }
   /// Writes this member's contribution into the engine's memory, where it stays.
   void fill(Collectives& engine) const;
-  /// Reduces once. `meet` waits until every member has called it, `wait` until its argument holds.
-  /// Returns the seconds from the moment at which all members have opened the attempt until this
-  /// member has all sums. Throws the engine's error.
+  /// Reduces once. `meet` waits until every member has called it, and `wait` until its argument
+  /// returns true. Returns the seconds from the moment at which all members have opened the attempt
+  /// until this member has all sums. Throws the engine's error.
   double reduce(Collectives& engine, const std::function<void()>& meet,
                 const std::function<void(const std::function<bool()>&)>& wait);
   /// Throws kInternal unless the last sums are the mean of all contributions.
   void check_sums(const Collectives& engine) const;
-  /// Sets a function that is called whenever the engine has called its listener.
+  /// Sets a function that is called each time after the engine has called its listener.
   void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
 
   void reduced(std::uint64_t tag) override;

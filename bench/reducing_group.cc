@@ -170,7 +170,8 @@ class ReducingMember : public PeerSender {
   std::mutex mutex_;
   std::vector<std::unique_ptr<MemberConnection>> receivers_;
   std::array<std::shared_ptr<Connection>, kMostMembers> connections_;
-  std::atomic<int> known_{0};  // counts two for each other member: its connection and its memory
+  // Counts two steps for each other member: its connection, and its memory.
+  std::atomic<int> known_{0};
   Wakeup wakeup_;
   Reducer reducer_;
   LinkCollectives collectives_;

@@ -1,4 +1,4 @@
-// Tests groups of processes that reduce in each way, without regard to their times. Each group
+// Tests that groups of processes can reduce in each way; their times do not matter. Each group
 // checks its first sums.
 #include "bench/reducing_group.h"
 

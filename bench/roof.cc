@@ -74,8 +74,8 @@ RoofMeter::RoofMeter(DType precision, int threads, double link_bytes_per_s)
       link_bytes_per_s_(link_bytes_per_s) {}
 
 Roof RoofMeter::measure() {
-  // A core's clock that changes within a second affects the mean of a run's steps, so it must
-  // affect these times too.
+  // A core's clock speed may change within a second. This affects the mean of a run's steps, so it
+  // must affect these times, too.
   constexpr int kTries = 3;
   constexpr double kTrySeconds = 0.25;
   const auto seconds = [](const Call& call) {

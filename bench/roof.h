@@ -15,8 +15,8 @@ class RoofMeter {
  public:
   /// `precision` is the type of the products. Throws kUnavailable, as PlainProduct does.
   RoofMeter(DType precision, int threads, double link_bytes_per_s);
-  /// Takes about 2.5 s: three times 0.25 s each of products, of passes over memory and of rules,
-  /// and the search for how many of them take this time.
+  /// Takes about 2.5 s: three times 0.25 s each for products, for passes over memory and for rules,
+  /// and the time to find out how many of them fit into 0.25 s.
   Roof measure();
 
  private:

@@ -35,12 +35,12 @@ class SharedBytes {
   void* const data_;
 };
 
-/// A number that one end increases and the other waits for, asleep on a futex. It calls the system
-/// only to wake a sleeper whose number was reached.
+/// A number that one end increases, and for which the other end waits, asleep on a futex. It calls
+/// the system only to wake a sleeper whose number was reached.
 class SharedWord {
  public:
   std::uint32_t get() const { return value_.load(std::memory_order_acquire); }
-  /// True if the number has reached `wanted`. It continues from 0 after its largest value.
+  /// True if the number has reached `wanted`. After its largest value, the number goes on from 0.
   bool has_reached(std::uint32_t wanted) const { return std::int32_t(get() - wanted) >= 0; }
   void set(std::uint32_t value) {
     value_.store(value);

@@ -55,7 +55,8 @@ class SocketChannel : public Channel {
     const std::uint32_t wanted = received_->get() + pieces;
     for (std::uint32_t i = 0; i < pieces; ++i) {
       if (!ends_.near->send(payload_.span())) fail();
-      // Reads echoed pieces between sends; otherwise both ends could wait for room.
+      // Reads echoed pieces between sends; otherwise both ends could wait for room in the socket
+      // for ever.
       if (options_.echo && !ends_.near->receive(answer())) fail();
     }
     if (options_.echo) return;

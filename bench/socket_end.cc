@@ -67,7 +67,8 @@ class EndWithCallsOfLink final : public SocketEnd {
     return true;
   }
 
-  /// The socket is armed again only now, after the caller's work on the last piece, as in a link.
+  /// As in a link, the socket is armed again only in this call, after the caller's work on the last
+  /// piece.
   bool receive(std::span<std::byte> piece) override {
     const std::size_t bytes = kTcpFramingBytes + piece.size();
     for (std::size_t at = 0; at < bytes;) {

@@ -84,7 +84,7 @@ class StepRuns {
     return fmt::format("{}: {}", case_.name(), what);
   }
 
-  // Returns the mean of the bounds by the roof before the run and by the roof after it.
+  // Returns the mean of two bounds: by the roof before the run, and by the roof after it.
   Bound bound(std::size_t step, std::size_t run) const {
     const Bound before = bound_of(work_[step], roofs_[run]);
     const Bound after = bound_of(work_[step], roofs_[run + 1]);

@@ -16,7 +16,7 @@ struct PairedTimes {
   // The seconds of one call; [i] of both were measured back to back.
   std::vector<double> first, second;
 };
-/// Times two calls in this way; they alternate, repeat by repeat.
+/// Times two calls in the same way; their repeats alternate.
 PairedTimes time_in_turn(int repeats, double least_seconds, const Call& first, const Call& second);
 
 }  // namespace paceline::bench

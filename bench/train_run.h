@@ -21,21 +21,21 @@ Report run_train(std::vector<std::string> arguments);
 using TaskPlace = std::function<std::vector<std::string>(std::size_t task,
                                                          const std::vector<std::string>& words)>;
 
-/// Runs the tasks of one cluster to their ends, each with its own arguments, and each started this
-/// long after the one before: on this machine, or where `place` puts them. Returns their reports as
-/// one.
+/// Runs the tasks of one cluster until all have ended, each with its own arguments. Each task
+/// starts `apart` after the one before it, on this machine or where `place` puts it. Returns their
+/// reports as one.
 Report run_tasks(const std::vector<std::vector<std::string>>& tasks,
                  std::chrono::milliseconds apart, const TaskPlace& place = {});
 
 /// Returns a value of a section of the report. Throws kFailedPrecondition if it does not exist.
 double value_of(const Report& report, const std::string& section, const std::string& key);
 
-/// Returns the largest resident set of any task, in bytes. Throws kFailedPrecondition if a task
-/// could not measure it.
+/// Returns the largest resident set of any task, in bytes. Throws kFailedPrecondition if some task
+/// could not measure its own.
 double peak_memory(const Report& report);
 
-/// Returns the steps per second of all workers together. Throws kFailedPrecondition if one made no
-/// timed step.
+/// Returns the steps per second of all workers together. Throws kFailedPrecondition if a worker
+/// made no timed step.
 double total_steps_per_s(const Report& report);
 
 }  // namespace paceline::bench

@@ -46,8 +46,8 @@ TEST_P(ConformanceOfEnds, CloseGivesUpAtItsDeadline) {
   EXPECT_EQ(ends.far->wait_closed().code(), ErrorCode::kUnavailable);
 }
 
-// Once the end is reported, the owner may free what it lent, so all frames must be given back
-// before.
+// Once the end is reported, the owner may free the payloads that it lent. So all frames must be
+// given back before.
 TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
   ConnectedEnds ends = connect();
   struct Lent {
@@ -61,7 +61,7 @@ TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
       [](void* context) {
         auto& frame = *static_cast<Lent*>(context);
         SentCounter::add(&frame.begun);
-        // In this time, an end that does not wait for this call would be reported.
+        // If the end did not wait for this call, it would be reported in this time.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         frame.told_before = frame.receiver.times_closed();
         SentCounter::add(&frame.given_back);
@@ -82,7 +82,7 @@ TEST_P(ConformanceOfEnds, NorIsTheEndThatThePeerClosesToldBefore) {
   for (int i = 0; i < 3; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
   ASSERT_TRUE(sent.wait(1));
   ends.listener->connection(0)->close(soon());
-  // In this time, an end that waits for nothing would be reported.
+  // If the end waited for nothing, it would be reported in this time.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_TRUE(ends.receiver.times_closed() == 0 || sent.count() == 3);
   ends.far->hold(false);

@@ -50,8 +50,8 @@ TEST_P(Conformance, EmptyAndLargestMessagesArrive) {
   EXPECT_TRUE(std::equal(place.begin() + 1, place.end(), large.begin() + 1));
 }
 
-// The peer does not read. So earlier frames wait in the queue, or it has no room, or room for only
-// a part of a short frame.
+// The peer does not read. So earlier frames wait in the queue, or the queue is empty and there is
+// no room, or there is room for only a part of a short frame.
 TEST_P(Conformance, OfWhatIsSentAsACopyTheSenderMayChangeTheRest) {
   constexpr std::size_t kAll = 24'000'000;
   for (const std::size_t bytes : {60'000, 10'000}) {

@@ -30,8 +30,8 @@ TEST_P(ConformanceOfWaits, ACallerThatPollsHandlesWhatComes) {
   EXPECT_TRUE(receiver.wait_frames(101));
 }
 
-// While the receiver is busy, the link still sends heartbeats and receives those of its peers. The
-// test lets six times as long pass, by the peers' clock, as a silent peer may live.
+// While the receiver is busy, the link still sends heartbeats and receives those of its peers. In
+// the test, the peers' clocks advance by six times the time after which a silent peer is dead.
 TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
   LinkOptions ticking;
   ticking.ticks = std::make_shared<ManualTicks>();

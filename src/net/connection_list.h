@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// Owns connections until they have ended, and gives them turns. A connection must have the methods
-/// `has_come`, which is cheap to call, and `help`. Thread-safe.
+/// Owns connections until they have ended, and gives them turns. A connection has the methods
+/// `has_come`, which must be cheap to call, and `help`. Thread-safe.
 template <typename C>
 class ConnectionList {
  public:

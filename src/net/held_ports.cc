@@ -32,8 +32,8 @@ HeldPorts::~HeldPorts() {
 }
 
 // Binds a port and does not listen on it. Linux lets a second socket, that of the task, bind the
-// port if both set SO_REUSEADDR and neither listens. If the port were only looked up and released,
-// another process could take it before the task starts.
+// port if both set SO_REUSEADDR and neither listens. If this process only looked the port up and
+// released it, another process could take it before the task starts.
 void HeldPorts::hold_one(const std::string& host, int port) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));  // resolves without waiting
   SocketAddress address = look_up({host, std::uint16_t(port)}, deadline).front();

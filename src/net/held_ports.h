@@ -12,7 +12,7 @@ namespace paceline {
 std::string everywhere(const std::string& host);
 
 /// Binds `count` sockets and never listens on them. So the system gives their ports to nobody else,
-/// except to a task that listens with SO_REUSEADDR. One thread at a time.
+/// except to a task that listens with SO_REUSEADDR. One thread at a time may use it.
 class HeldPorts {
  public:
   /// Binds at an address of this host, given without a port. The first socket has `first_port`, and

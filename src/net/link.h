@@ -19,9 +19,9 @@
 
 namespace paceline {
 
-/// Is told what happens on a connection. The link calls it on a thread of its own, or on a thread
-/// that is inside Link::help or Link::wait, or that destroys the link. A connection makes one call
-/// at a time. An exception ends the connection.
+/// Receives the events of a connection. The link calls it on a thread of its own, on a thread that
+/// is inside Link::help or Link::wait, or on the thread that destroys the link. A connection makes
+/// one call at a time. An exception from a call ends the connection.
 class Receiver {
  public:
   virtual ~Receiver() = default;
@@ -30,9 +30,8 @@ class Receiver {
   virtual std::span<std::byte> place_payload(const FrameHeader& header) = 0;
   /// The whole frame arrived.
   virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload) = 0;
-  /// The peer shares memory. The peer may change it at any time, so copy first, and then check the
-  /// copy. The mapping lives as long as somebody holds `memory`. The default refuses with
-  /// kDataLoss.
+  /// The peer shares memory, and may change it at any time: copy first, and then check the copy.
+  /// The mapping lives as long as somebody holds `memory`. The default refuses with kDataLoss.
   virtual void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
   /// The connection has ended. This is the last call, and is made exactly once. The error names the
   /// peer and says what happened: kUnavailable (the peer closed, died or stopped), kDataLoss
@@ -54,10 +53,10 @@ class Connection {
  public:
   virtual ~Connection() = default;
   /// Queues a frame; never blocks. Frames arrive whole and in order. Unless `sent` is null, the
-  /// payload is borrowed until `sent` is called. That happens once the payload was handed to the
-  /// system or copied, or once the connection has ended; in that case the frame may or may not
-  /// arrive. `sent` must not block. It may be called before send returns, so a caller holds no lock
-  /// that `sent` takes.
+  /// payload is borrowed until `sent` is called. The link calls `sent` once the payload was handed
+  /// to the system or copied, or once the connection has ended; in the last case the frame may or
+  /// may not arrive. `sent` must not block. It may be called before send returns, so a caller holds
+  /// no lock that `sent` takes.
   virtual void send(const FrameHeader& header, std::span<const std::byte> payload,
                     void (*sent)(void* context) = nullptr, void* context = nullptr) = 0;
   /// As send, but borrows the payload only until send_copy returns. A link may copy just the part
@@ -79,7 +78,7 @@ class Connection {
   /// True if the connection encrypts what it sends.
   virtual bool encrypted() const { return false; }
   /// Returns the time from here to the peer and back, as the system measures and smooths it. Once
-  /// the connection has ended, returns the last value. Returns nothing if the system measures none.
+  /// the connection has ended, returns the last value. Returns nullopt if the system measures none.
   virtual std::optional<Duration> round_trip() const { return {}; }
   virtual const Traffic& traffic() const = 0;
 };
@@ -103,12 +102,12 @@ struct LinkOptions {
   std::shared_ptr<ManualTicks> ticks;
   /// The number of threads that handle what arrives.
   int threads = 1;
-  /// Says which connections are encrypted, and holds the proof that both ends give. Null: none is
-  /// encrypted, and the link accepts everyone who reaches a port.
+  /// Says which connections are encrypted, and holds the proof that both ends give. Null: no
+  /// connection is encrypted, and the link accepts everyone who reaches a port.
   std::shared_ptr<const LinkSecurity> security;
   /// Called on a thread of the link when callers were refused, with a line for the user that says
-  /// which address and why. After the first few calls there is at most one a second, which counts
-  /// the refusals in between.
+  /// which address was refused and why. After the first few calls there is at most one call a
+  /// second, whose line counts the refusals in between.
   std::function<void(const std::string&)> refused;
 };
 
@@ -132,15 +131,12 @@ class Link {
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
   /// Uses the calling thread for one short turn, which handles what has arrived and sends what
-  /// found no room before. Returns false if there was nothing to do. A waiter polls with it for
-  /// LinkOptions::spin, then sleeps in `wait`.
+  /// found no room before. Returns false if there was nothing to do. A waiting thread polls by
+  /// calling help for LinkOptions::spin, and then sleeps in `wait`.
   virtual bool help() = 0;
-  /// Sleeps until `come` holds, and asks `come` again whenever `wake` is raised. Returns false if
-  /// the deadline passed first, or its descriptor became readable. A link has one waiter at a time,
-  /// which must not be inside a receiver.
-  ///
-  /// Meanwhile, a tcp link with one thread reads on the waiter's thread, so that an arrival wakes
-  /// no other thread first. A tcp link with several threads goes on reading on these.
+  /// While that thread waits, a tcp link with one thread reads on the waiting thread, so that an
+  /// arrival wakes no other thread first. A tcp link with several threads goes on reading on its
+  /// own threads.
   virtual bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come);
 };
 

@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// The list of connections, and the values that are equal for all of them. Thread-safe. A
-/// connection has a method `tick` besides those that ConnectionList calls.
+/// The list of connections, and the values that all of them share. Thread-safe. A connection has a
+/// method `tick` besides those that ConnectionList calls.
 template <typename C>
 class LinkConnections : public ConnectionList<C> {
  public:

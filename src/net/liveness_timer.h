@@ -9,14 +9,14 @@ namespace paceline {
 
 /// Counts time in ticks; the owner listens before each tick. If the owner's own process was stopped
 /// or late, that time counts as one tick, and the owner reads what arrived meanwhile before it
-/// judges. Not thread-safe.
+/// judges whether the peer lives. Not thread-safe.
 class LivenessTimer {
  public:
   static constexpr int kTicksOfDeath = 16;
   static constexpr int kTicksPerBeat = 4;
 
-  /// Returns true if the peer is dead. Call it kTicksOfDeath times in the time after which a silent
-  /// peer is dead. `heard` says that something has arrived since the last call.
+  /// Returns true if the peer is dead. Call it kTicksOfDeath times within the time after which a
+  /// silent peer is dead. `heard` says that something has arrived since the last call.
   bool tick(bool heard) {
     silent_ticks_ = heard ? 0 : silent_ticks_ + 1;
     return silent_ticks_ >= kTicksOfDeath;

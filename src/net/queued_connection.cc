@@ -7,12 +7,12 @@
 namespace paceline {
 namespace {
 
-// A frame up to this long is written under the queue's lock if nothing else is in its way. To let
-// other threads queue frames meanwhile would take longer.
+// A frame up to this long is written under the queue's lock if nothing else waits to be written.
+// Letting other threads queue frames meanwhile would take longer.
 constexpr std::size_t kAtOnceBytes = 16 << 10;
 // A call of send writes at most this much on the caller's thread; another thread writes the rest.
 constexpr std::size_t kDirectBytes = 256 << 10;
-// A thread that goes on writing turns to other connections after this many bytes.
+// A thread that continues to write turns to other connections after this many bytes.
 constexpr std::size_t kFlushBytes = 8 << 20;
 
 }  // namespace
@@ -53,8 +53,8 @@ void QueuedConnection::queue(QueuedFrame frame) {
   if (waiting_) leave_rest();
 }
 
-/// The caller holds the lock, and the connection is at rest. Returns true if the whole frame was
-/// written. If only its first bytes were, the rest is written later.
+/// Writes a short frame. The caller holds the lock, and the connection is at rest. Returns true if
+/// the whole frame was written. If only its first bytes were written, the rest is written later.
 bool QueuedConnection::write_short(const QueuedFrame& frame) {
   const std::size_t bytes = frame.bytes(framing_bytes_);
   if (bytes > kAtOnceBytes || frame.shared) return false;

@@ -15,11 +15,8 @@
 
 namespace paceline {
 
-/// Sends frames from a queue. A caller that finds the queue at rest sends from it on its own
-/// thread. Frames that find no room wait until some thread goes on.
-///
-/// An event that ends the connection notes its cause and cuts the connection. The subclass's reader
-/// sees the cut, drops the queue and makes the last call of the receiver.
+/// Sends frames from a queue. A caller that finds the queue at rest sends from the queue on its own
+/// thread. Frames that find no room wait until some thread calls go_on().
 class QueuedConnection : public Connection, public std::enable_shared_from_this<QueuedConnection> {
  public:
   void send(const FrameHeader& header, std::span<const std::byte> payload,
@@ -43,7 +40,7 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
 
   /// Queues the frame, and sends it unless another thread is sending.
   void queue(QueuedFrame frame);
-  /// True if a queued frame found no room: some thread must go on when there is room.
+  /// True if a queued frame found no room: some thread must call go_on() when there is room.
   bool waits_for_room() const { return waiting_; }
   /// Sends what waits, unless another thread is sending.
   bool go_on();
@@ -55,15 +52,16 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
   TrafficMeter& meter() { return meter_; }
 
  private:
-  /// Writes a short frame that finds an empty queue, under the queue's lock, and returns the bytes
-  /// written, perhaps none. A failure is not reported here: it shows again when the rest is
+  /// Writes a short frame under the queue's lock, when the queue is empty. Returns how many bytes
+  /// it has written, perhaps 0. A failure is not reported here: it shows again when the rest is
   /// written.
   virtual std::size_t write_at_once(const QueuedFrame& frame) = 0;
-  /// Writes some of the first frames; of the very first one, `done` bytes were written before. One
+  /// Writes some of the first frames; `done` bytes of the very first one were written before. One
   /// thread at a time calls it. Releases `lock` while it writes.
   virtual Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                         std::unique_lock<std::mutex>& lock) = 0;
-  /// Leaves frames that wait for room to another thread, because this one turns to other things.
+  /// Leaves frames that wait for room to another thread, because the present thread turns to other
+  /// things.
   virtual void leave_rest() = 0;
   /// Tells the peer that nothing more will arrive. The peer reads to the end, then closes.
   virtual void shut_writing() = 0;

@@ -1,6 +1,6 @@
-// The time that a step would take if only its FLOPs, its memory traffic and its bytes on links took
-// time, each at this machine's measured rate. The bound follows from the graph. It is a model:
-// values that a cache keeps from one op to the next may be read faster.
+// A bound: the time that a step would take if only its FLOPs, its memory traffic and its bytes on
+// links took time, each at this machine's measured rate. The bound follows from the graph. It is a
+// model: values that a cache keeps from one op to the next may be read faster.
 #pragma once
 
 #include "predict/roof.h"
@@ -14,9 +14,10 @@ struct Bound {
   double total() const { return ops + rules + link; }
 };
 
-/// Returns the bound. An op takes the longer of its FLOPs and its bytes; the bytes count only if
-/// they exceed the cache. Rules take the time of their bytes, in any cache. Ops, rules and the link
-/// follow one another, because on one host all of them need the same cores.
+/// Returns the bound of a step. An op takes the time of its FLOPs or of its bytes, whichever is
+/// longer; the bytes count only if they exceed the cache. Rules take the time of their bytes, even
+/// if a cache holds these. The times of ops, rules and the link are added, because on one host all
+/// of them need the same cores.
 Bound bound_of(const StepCost& work, const Roof& roof);
 
 }  // namespace paceline

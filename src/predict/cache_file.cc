@@ -17,8 +17,8 @@
 namespace paceline {
 namespace {
 
-/// A lock that one process at a time holds while it lives. If there is no lock file, which some
-/// folders do not allow, all processes go on at once.
+/// A lock that one process at a time holds, for the lifetime of this object. If there can be no
+/// lock file, since some folders allow none, processes do not wait for each other.
 class TurnLock {
  public:
   explicit TurnLock(const std::string& path)

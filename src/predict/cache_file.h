@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-/// A JSON value, and the processor that it was measured on. A file that cannot be read, is damaged
-/// or is from another processor counts as empty. A file that cannot be written stays unchanged:
-/// what it would hold is then measured again.
+/// A JSON value, and the processor on which it was measured. A file that cannot be read, is damaged
+/// or is from another processor counts as empty. If a file cannot be written, nothing is kept, and
+/// later runs measure again.
 class CacheFile {
  public:
   /// Keeps nothing if the path is empty. `name` is the value's name in the file.
@@ -20,8 +20,8 @@ class CacheFile {
   bool keeps() const { return !path_.empty(); }
   /// Returns null for a file that counts as empty.
   nlohmann::json read() const;
-  /// Replaces the value by `to`(value), while no other process does so. Makes the folder if it does
-  /// not exist.
+  /// Replaces the value by `to`(value), while no other process changes it. Makes the folder if it
+  /// does not exist.
   void change(const std::function<nlohmann::json(nlohmann::json)>& to) const;
 
  private:

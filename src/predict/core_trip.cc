@@ -17,10 +17,11 @@ namespace {
 constexpr int kMostCores = 8;
 constexpr int kTimings = 31, kRoundTrips = 200;
 constexpr Duration kLongest = std::chrono::milliseconds(20);  // for a pair whose cores are busy
-// Trips in one placement were within a factor of 1.2. Trips in two placements differed by a factor
-// of 2 (two threads of a core, or cores with a common cache) to 5 (cores without one).
+// If cores keep their places, two measured trips were within a factor of 1.2 of each other. If
+// cores move, trips differed by a factor of 2 (two threads of a core, or cores with a common cache)
+// to 5 (cores without a common cache).
 constexpr double kSamePlacement = 1.6;
-constexpr double kLongestTrip = 2e-6;  // a longer trip shows other processes
+constexpr double kLongestTrip = 2e-6;  // a longer trip shows that other processes ran
 
 /// Two threads, one on each core; each waits for the other's word.
 class PairOfCores {

@@ -1,4 +1,4 @@
-// The table of shapes, which grows as they are predicted.
+// The table of shapes, which grows as shapes are predicted.
 #pragma once
 
 #include <functional>

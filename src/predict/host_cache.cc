@@ -35,7 +35,8 @@ bool is_number_in(const nlohmann::json& entry, const char* name) {
   return found != entry.end() && found->is_number() && found->get<double>() >= 0;
 }
 
-// Clocks may be set back: entries that seem to come from the future are dropped.
+// True if the entry is well formed and of the last hour. Clocks may be set back, so entries that
+// seem to come from the future are dropped.
 bool is_kept(const nlohmann::json& entry, std::int64_t now) {
   if (!entry.is_object() || !is_number_in(entry, "at") || !is_number_in(entry, "cores"))
     return false;
@@ -103,7 +104,8 @@ std::string HostCache::note(const Noted& noted) const {
 
 SeenHost HostCache::usual(std::int64_t now, double core_trip_s,
                           const std::function<PredictedHost()>& measure) const {
-  std::vector<PredictedHost> hosts;  // measured with the cores placed as now, and undisturbed
+  // Those that nothing disturbed, with the cores in the same places as now.
+  std::vector<PredictedHost> hosts;
   std::int64_t newest = 0;
   for (const Noted& noted : kept_of(file_.read(), now)) {
     if (is_beside_others(noted.host.others_share)) continue;

@@ -13,9 +13,9 @@
 
 namespace paceline {
 
-/// The last of these measurements of one host, but with the median of each rate among the
-/// measurements with its placement of the cores (predict/core_trip.h): one moment's rate says
-/// little about the next seconds. At least one measurement is given.
+/// Returns the last of these measurements of one host, but with the median of each rate among the
+/// measurements with the same placement of the cores (predict/core_trip.h): a rate of one moment
+/// says little about the next seconds. At least one measurement must be given.
 PredictedHost usual_host(std::span<const PredictedHost> measured);
 
 /// The facts of this machine, and a line for the user if earlier measurements are no longer used.
@@ -24,9 +24,9 @@ struct SeenHost {
   std::string discarded = {};
 };
 
-/// The last measurements of this machine. A measurement that was made while other programs had the
-/// cores is marked, since it only shows what the machine can do beside these programs. It is no
-/// longer used once an undisturbed one can be made.
+/// The latest measurements of this machine. A measurement that was made while other programs had
+/// the cores is marked, since it only shows what the machine can do beside these programs. It is no
+/// longer used once an undisturbed measurement can be made.
 class HostCache {
  public:
   static constexpr std::int64_t kFresh = 600, kKept = 3600;  // seconds
@@ -36,8 +36,8 @@ class HostCache {
 
   /// Returns the usual host of the last hour's undisturbed measurements. First measures again if
   /// none of these, with the cores placed as they are now, is from the last ten minutes. If other
-  /// programs ran beside all of them, returns the host as just measured. `now` is in seconds since
-  /// the epoch.
+  /// programs disturbed all measurements, returns the host as just measured. `now` is in seconds
+  /// since the epoch.
   SeenHost usual(std::int64_t now, double core_trip_s,
                  const std::function<PredictedHost()>& measure) const;
   /// A measurement and its moment, in seconds since the epoch.
@@ -45,10 +45,10 @@ class HostCache {
     PredictedHost host;
     std::int64_t at = 0;
   };
-  /// Keeps the measurement. If nothing ran beside it, drops those that others disturbed, and
-  /// returns SeenHost::discarded.
+  /// Keeps the measurement. If nothing disturbed it, drops the earlier measurements that other
+  /// programs disturbed, and returns SeenHost::discarded.
   std::string note(const Noted& noted) const;
-  /// Returns the newest measurement of the last hour; nothing if there is none.
+  /// Returns the newest measurement of the last hour; nullopt if there is none.
   std::optional<Noted> newest(std::int64_t now) const;
 
  private:

@@ -33,8 +33,8 @@ TEST(UsualHostTest, DoesNotMixPlacementsOfTheCores) {
 
 class HostCacheTest : public ::testing::Test {
  protected:
-  /// Returns what the cache gives at that moment, if a measurement would find `rate` while others
-  /// had this share of the cores.
+  /// Returns what the cache gives at the moment `now`, if a measurement would find `rate` while
+  /// other programs had `others_share` of the cores.
   SeenHost seen(std::int64_t now, double rate, double others_share, double core_trip_s = 50e-9) {
     return HostCache(path_).usual(now, core_trip_s, [&] {
       ++measured_;
@@ -44,7 +44,7 @@ class HostCacheTest : public ::testing::Test {
       return host;
     });
   }
-  /// Returns the usual rate of rules at that moment, if nothing runs beside a measurement.
+  /// Returns the usual rate of rules at the moment `now`, if nothing disturbs a measurement.
   double usual(std::int64_t now, double rate, double core_trip_s = 50e-9) {
     return seen(now, rate, 0, core_trip_s).host.rule_bytes_per_s;
   }

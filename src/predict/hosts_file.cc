@@ -57,7 +57,7 @@ int count_of(const HostsText& from, const ConfigValue& value, int least, int mos
   return int(number);
 }
 
-/// A number of a host, as the file names it.
+/// A number of a host, and its name in the file.
 struct HostNumber {
   std::string_view name;
   double PredictedHost::*into;
@@ -99,7 +99,7 @@ constexpr PairNumber kPairNumbers[] = {
     {"clock_doubt_ms", [](HostPair& it) -> double& { return it.clock_doubt_s; }, 1e-3, 0},
 };
 
-/// Returns the keys that a table may have: these, and the names of the numbers.
+/// Returns the keys that a table may have: those in `keys`, and the names of the numbers.
 std::vector<std::string_view> known_keys(std::vector<std::string_view> keys, const auto& numbers) {
   for (const auto& each : numbers) keys.push_back(each.name);
   return keys;

@@ -1,4 +1,4 @@
-// Hosts and the network between them, as a .toml file describes them; and the file that keeps one
+// Hosts and the network between them, as a .toml file describes them, and the file that keeps one
 // host's roof.
 #pragma once
 
@@ -58,7 +58,7 @@ DescribedHosts read_hosts(const std::string& path);
 std::string hosts_file_text(const DescribedHosts& all, std::span<const std::string> comment);
 
 /// A host's numbers, by the names that a hosts file gives them. numbers_of leaves out numbers that
-/// are not known, and host_of ignores names that such a file does not have.
+/// are not known, and host_of ignores names that a hosts file does not have.
 using HostNumbers = std::vector<std::pair<std::string, double>>;
 HostNumbers numbers_of(const PredictedHost& host);
 PredictedHost host_of(const HostNumbers& numbers);

@@ -18,8 +18,9 @@
 namespace paceline {
 namespace {
 
-// The rules that decide which contributions of many learners count, as a run's state machines apply
-// them. Only the times of the learners are known; there is one shard, and there are no links.
+// The rules that decide which contributions of many learners count. A run's state machines apply
+// these rules. Only the times of the learners are known; there is one shard, and there are no
+// links.
 
 /// The decisions of a rule about learners. The owner empties the lists.
 struct LearnerDecisions {
@@ -44,11 +45,11 @@ class LearnerRule {
 
 /// Every contribution counts, and nobody waits.
 std::unique_ptr<LearnerRule> async_rule();
-/// Every contribution counts, and by BoundedStaleness nobody gets more than `lead` contributions
-/// ahead.
+/// Every contribution counts. BoundedStaleness keeps each learner at most `lead` contributions
+/// ahead of the slowest one.
 std::unique_ptr<LearnerRule> bounded_rule(int learners, std::int64_t lead);
 /// Rounds of `replicas` contributions, by RoundCoordinator; late contributions do not count. If
-/// `replicas` is 0, a round waits for all learners that are there.
+/// `replicas` is 0, a round waits for all learners that are present.
 std::unique_ptr<LearnerRule> rounds_rule(int learners, int replicas);
 
 class AsyncRule : public LearnerRule {
@@ -185,14 +186,14 @@ std::unique_ptr<LearnerRule> rounds_rule(int learners, int replicas) {
   return std::make_unique<RoundsRule>(learners, replicas);
 }
 
-// The simulation makes this many contributions of all learners together, but not more or fewer of
-// each learner than these limits.
+// The simulation makes about this many contributions of all learners together, but each learner
+// makes at least kLeastOfEach and at most kMostOfEach.
 constexpr double kContributions = 1e7, kMostOfEach = 10'000, kLeastOfEach = 20;
 constexpr std::int64_t kStaleness = 3;
 constexpr double kQuorum = 0.95;
 // No step takes less than this fraction of the usual time.
 constexpr double kLeastTime = 0.2;
-// Fewer failures than this tell little about a strategy.
+// If there were fewer failures than this, they tell little about a strategy.
 constexpr std::int64_t kFewFailures = 20;
 
 enum class Doing : std::uint8_t { kWaits, kExchanges, kComputes, kAway };
@@ -212,7 +213,7 @@ struct Learner {
   double since = 0;
   // The learner's own speed factor: the time of its steps relative to the usual time.
   double pace = 1;
-  double computed = 0;  // work whose fate is not yet decided
+  double computed = 0;  // seconds of work whose contribution is not yet decided
   std::uint32_t incarnation = 1;
 };
 
@@ -243,8 +244,8 @@ class LearnersAtWork {
   }
 
  private:
-  // At the begin, as many learners are away as at any later time, and the others already know of
-  // most of these failures.
+  // At the beginning, as many learners are away as at any later time, and the others already know
+  // of most of these failures.
   void begin() {
     const double all = study_.mtbf_s + study_.restart_s;
     const double away = study_.mtbf_s > 0 ? study_.restart_s / all : 0;
@@ -272,7 +273,7 @@ class LearnersAtWork {
     at(now_ + std::exponential_distribution(1 / study_.mtbf_s)(random_), learner, Happens::kFails);
   }
 
-  /// The learner failed some time ago, and returns after `left_s` seconds.
+  /// Makes the learner one that failed some time ago, and that returns after `left_s` seconds.
   void fail(int learner, double left_s) {
     turn(learner, Doing::kAway);
     const double ago = study_.restart_s - left_s;
@@ -280,7 +281,7 @@ class LearnersAtWork {
     at(now_ + left_s, learner, Happens::kIsBack);
   }
 
-  /// Ends the learner's activity, and counts its time.
+  /// Ends what the learner was doing, counts the time of that, and begins `doing`.
   void turn(int index, Doing doing) {
     Learner& learner = learners_[std::size_t(index)];
     const double spent = now_ - std::exchange(learner.since, now_);
@@ -295,7 +296,7 @@ class LearnersAtWork {
         times_.away += spent;
         break;
       case Doing::kComputes:
-        // A failure loses work that no other task has.
+        // A learner that fails loses this work, since no other task has it.
         (doing == Doing::kAway ? times_.lost : learner.computed) += spent;
         break;
     }

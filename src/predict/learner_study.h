@@ -1,4 +1,4 @@
-// Studies how much of their time many learners use, if their speeds differ and they sometimes fail.
+// Studies how many learners use their time if their speeds differ and they sometimes fail.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ struct LearnerStudy {
   int learners = 1;
   double step_s = 1;
   /// The standard deviation of a step's time, as a fraction of the mean time. Half of the variance
-  /// is a learner's own and stays; the other half is drawn anew in each step.
+  /// is a constant difference between learners; the other half is drawn anew in each step.
   double uneven = 0;
   double mtbf_s = 0;      // a learner's mean time between failures; 0: none fails
   double restart_s = 60;  // until a failed learner is back
   double notice_s = 5;    // the time until the others know that a learner has failed
-  double exchange_s = 0;  // for sending a contribution and its answer
+  double exchange_s = 0;  // the time to send a contribution and get its answer
   int local_steps = 20;
   std::uint64_t seed = 1;
 };
 
-/// All learners' time under one strategy, by what they did. The shares add up to 1.
+/// The time of all learners under one strategy, divided by what they did. The shares add up to 1.
 struct LearnerTimes {
   std::string strategy;
   double steps_per_s = 0;  // steps of all learners that count

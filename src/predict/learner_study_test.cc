@@ -51,8 +51,8 @@ TEST(LearnerStudyTest, CountsAllTimeOfEachLearner) {
   }
 }
 
-// A failure, one in 10 s, delays all others until it is noticed. Each delay is at most 2 s, and the
-// others' current step takes half a second of it on average.
+// A failure, one in 10 s, delays all others until they notice it. Each delay is at most 2 s, and on
+// average half a second of it passes in the others' current step.
 TEST(LearnerStudyTest, InRoundsAllWaitUntilAFailureIsNoticed) {
   LearnerStudy study{.learners = 100, .mtbf_s = 1000, .restart_s = 10, .notice_s = 2};
   const double noticed_late = times_of(study, "sync").waiting;

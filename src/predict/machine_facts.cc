@@ -47,7 +47,7 @@ std::optional<Roof> roof_of(const RoofJson& entry) {
       !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes")) {
     return std::nullopt;
   }
-  // Versions that did not note this share may have measured beside other programs.
+  // Versions that did not note this share may have measured while other programs ran.
   const auto others = entry.find("others_share");
   const bool noted = others != entry.end() && others->is_number();
   return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
@@ -109,7 +109,7 @@ Roof RoofCache::roof(DType precision, int threads) const {
 namespace {
 
 constexpr std::size_t kPassBytes = std::size_t{1} << 20, kPieceBytes = std::size_t{256} << 10;
-// Each pass covers a part of the memory that no other pass has touched, at both ends.
+// At both ends, each pass covers a part of the memory that no other pass has touched.
 constexpr std::size_t kPasses = TcpMeter::kBytes / (2 * kPassBytes);
 
 /// The time of each end's thread in one pass.
@@ -118,8 +118,8 @@ struct PassSeconds {
   double sum() const { return send + receive; }
 };
 
-// The system charges a part of the work now to the sender and now to the receiver, so only their
-// sum says how fast a pass was. Returns the mean of the middle third.
+// The system charges part of the work sometimes to the sender and sometimes to the receiver, so
+// only the sum of both says how fast a pass was. Returns the mean of the middle third.
 PassSeconds usual_pass(std::vector<PassSeconds> passes) {
   std::ranges::sort(passes, {}, &PassSeconds::sum);
   const std::size_t third = passes.size() / 3, counted = passes.size() - 2 * third;
@@ -214,7 +214,7 @@ TcpRates TcpMeter::measure(StreamEnds ends) const {
 
 namespace {
 
-// A fraction of the memory's rate that every machine so far has reached.
+// The least ratio of one thread's rate to the memory's rate: every machine so far has exceeded it.
 constexpr double kLeastOfThread = 0.6;
 
 std::string file_in_cache(const std::string& kind) {
@@ -258,7 +258,7 @@ PredictedHost measured_host() {
   const double cached_rules = meter.measure_cached_rules(kSeconds.memory);
   const ThreadRates one = cores > 1 ? meter.measure_thread(kSeconds)
                                     : ThreadRates{all.bytes_per_s, all.rule_bytes_per_s};
-  // A program beside a measurement can only have lowered the rate.
+  // A program that runs beside a measurement can only lower the measured rate.
   const auto of_thread = [](double rate, double of_all) {
     return std::clamp(rate, kLeastOfThread * of_all, of_all);
   };

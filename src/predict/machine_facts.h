@@ -26,11 +26,11 @@ class RoofCache {
       : file_(std::move(path), "roofs"), measure_(std::move(measure)) {}
 
   std::optional<Roof> find(DType precision, int threads) const;
-  /// Measures the roof and keeps it. For each rate, the highest one so far is kept, since a program
-  /// beside a measurement can only have lowered it. Throws as measure_roof does.
+  /// Measures the roof and keeps it. For each rate, the highest measurement so far is kept, since a
+  /// program that runs beside a measurement can only lower the rate. Throws as measure_roof does.
   Roof measure(DType precision, int threads) const;
-  /// Returns the kept roof, or measures it. A roof that was measured beside other programs is
-  /// measured again.
+  /// Returns the kept roof, or measures it. If the kept roof was measured beside other programs,
+  /// measures it again.
   Roof roof(DType precision, int threads) const;
 
  private:
@@ -44,8 +44,8 @@ struct TcpRates {
   bool operator==(const TcpRates&) const = default;
 };
 
-/// The cores that the ends of a stream run on: bytes that one core hands to another come from its
-/// caches, which may be far away.
+/// Whether the ends of a stream run on one core or on two. Bytes that one core hands to another
+/// come from that core's caches, which may be far away.
 enum class StreamEnds { kOnTwoCores, kOnOneCore };
 
 /// Measures the rates over loopback, from memory to memory, since a job's values are larger than
@@ -58,23 +58,23 @@ class TcpMeter {
   /// Writes to the first kBytes of `memory`, which must outlive it.
   explicit TcpMeter(std::span<std::byte> memory) : memory_(memory.first(kBytes)) {}
 
-  /// Takes about 30 ms. Counts thread time and not wall-clock time, so other processes change
-  /// little. Without loopback, the rates are unknown.
+  /// Takes about 30 ms. Counts the time of threads and not wall-clock time, so other processes
+  /// change little. If there is no loopback, the rates are 0.
   TcpRates measure(StreamEnds ends) const;
 
  private:
   const std::span<std::byte> memory_;
 };
 
-/// Returns this machine as a host of a prediction, as measured in the last hour (HostCache).
-/// Measures it in 0.3 s, unless that happened within ten minutes and undisturbed.
+/// Returns this machine as a host of a prediction, as measured in the last hour (HostCache). If the
+/// last ten minutes have no undisturbed measurement, measures in 0.3 s.
 SeenHost this_host();
 /// Says when this machine was last measured, and how fast it was; empty if that is not noted.
 std::string noted_host_text();
 /// Returns this machine with its current roof, which it measures in 0.3 s.
 PredictedHost measured_host();
-/// Returns this machine with the median of three current roofs, since one may be off; takes 0.9 s.
-/// Keeps the result for this_host().
+/// Returns this machine with the median of three current roofs, since a single one may be wrong;
+/// takes 0.9 s. Keeps the result for this_host().
 SeenHost host_of_moment();
 /// The best roofs in the cache folder, to which runs are compared.
 RoofCache this_roof_cache();

@@ -17,9 +17,9 @@
 namespace paceline {
 namespace {
 
-// Returns the bound of one step of a worker, from those of one batch and one update. Towers'
-// batches are computed on all threads, as if one after another. Accumulated steps share an update,
-// and so do the steps of all workers in a synchronous round.
+// Returns the bound of one step of a worker, from the bound of one batch and one update. The
+// batches of towers share all threads, so they take as long as one after another. Accumulated steps
+// share an update, and so do the steps of all workers in a synchronous round.
 Bound bound_of_step(Bound bound, const Cluster& cluster) {
   bound.ops *= double(cluster.towers);
   bound.rules /= double(cluster.train.accumulate);
@@ -32,7 +32,7 @@ Bound bound_of_step(Bound bound, const Cluster& cluster) {
 
 class MeasuredMachine : public SessionObserver {
  public:
-  // The bound is measured after training, when this disturbs nothing.
+  // The bound is measured after training, when the measurement disturbs nothing.
   void ended(RunningSession& session) override {
     try {
       add_bound(session);
@@ -43,8 +43,8 @@ class MeasuredMachine : public SessionObserver {
   }
 
  private:
-  // The bound holds if all workers of a job run on this machine: each does as much work as the
-  // others, and so does each of its towers.
+  // Adds the bound. It assumes that all workers of a job run on this machine: each does as much
+  // work as the others, and so does each of its towers.
   static void add_bound(RunningSession& session) {
     const Cluster& cluster = session.made_of().cluster;
     const std::optional<double> made = session.report().tasks[0].steps_per_s;
@@ -65,8 +65,7 @@ class MeasuredMachine : public SessionObserver {
     session.add_to_report("bound", "rule_gbytes_per_s", roof.rule_bytes_per_s * 1e-9);
   }
 
-  // The pace of a step that ran undisturbed tells later runs' predictions how long its kernels
-  // take.
+  // Keeps the time of the kernels of a step that ran undisturbed. Predictions of later runs use it.
   static void keep_pace(RunningSession& session) {
     const Cluster& cluster = session.made_of().cluster;
     if (cluster.distributed() || cluster.towers > 1) return;

@@ -9,7 +9,7 @@
 namespace paceline {
 
 /// Returns the seconds that a step's kernels took while they had a core: leaves out the time in
-/// which the task waited for a free core because other programs ran. Returns nothing if no step was
+/// which the task waited for a free core because other programs ran. Returns nullopt if no step was
 /// timed.
 inline std::optional<double> kernel_seconds(const TaskReport& task) {
   if (!task.steps_per_s) return std::nullopt;
@@ -20,8 +20,8 @@ inline std::optional<double> kernel_seconds(const TaskReport& task) {
   return std::nullopt;
 }
 
-/// Makes an observer for a run on one machine. It adds to the report how fast that machine could
-/// be, and keeps the time of a step's kernels for later predictions.
+/// Makes an observer for a run on one machine. The observer adds to the report how fast that
+/// machine could be, and keeps the time of a step's kernels for later predictions.
 MakeObserver measure_machine();
 
 }  // namespace paceline

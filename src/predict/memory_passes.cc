@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kDefaultCache = std::size_t(32) << 20;
 constexpr std::size_t kLeastArray = std::size_t(128) << 20, kMostArray = std::size_t(512) << 20;
-// The floats that one turn of a loop handles. It is a constant, so that the compiler uses vectors.
+// The number of floats in one turn of a loop. It is a constant, so that the compiler uses vectors.
 constexpr std::size_t kTurn = 64;
 
 }  // namespace

@@ -24,8 +24,8 @@ std::string pace_key(const Plan& plan, DType precision) {
 
 namespace {
 
-// Versions that kept only a number may have measured it beside other programs, so it does not
-// count.
+// Versions that kept only a number may have measured it beside other programs, so such a number
+// does not count.
 std::optional<Pace> pace_of(int threads, const nlohmann::json& value) {
   const auto number = [&](const char* name) {
     const auto found = value.find(name);

@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// Returns a text that two steps share only if they compute the same results.
+/// Returns a text that is equal for two steps only if they compute the same results.
 std::string pace_key(const Plan& plan, DType precision);
 
 /// The time of a step's kernels on this many threads.
@@ -26,11 +26,11 @@ struct Pace {
   bool operator==(const Pace&) const = default;
 };
 
-/// Returns the pace on this many threads, or else on the number of threads that is nearest by
-/// ratio; nothing if there are no paces.
+/// Returns the pace on `threads` threads. If there is none, returns that on the number of threads
+/// whose ratio to `threads` is nearest to 1; nullopt if there are no paces.
 std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads);
 
-/// Keeps paces. A pace measured beside other programs never replaces one that was not.
+/// Keeps paces. A pace that was measured beside other programs never replaces an undisturbed one.
 class PaceCache {
  public:
   /// Keeps nothing if the path is empty.

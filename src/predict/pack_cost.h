@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-/// Returns the core seconds for each byte of float32 that is packed for travel and widened again.
+/// Both return core seconds for each byte of float32: to pack it for travel, and to widen it again.
 /// The numbers are constants, measured on one core of an AMD EPYC (Zen 5) in blocks that lie in its
 /// cache.
 double pack_s_per_byte(const ContributionForm& form, bool error_feedback);

@@ -1,5 +1,5 @@
-// The shapes of jobs that predictions compare: all of them, those beside a run's own, and those
-// among which --strategy auto chooses.
+// The shapes of jobs that predictions compare: all shapes, the shapes beside a run's own, and those
+// from which --strategy auto chooses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster&
   asked.wire = own.wire;  // no shape rounds numbers unless the user asked for it
   std::vector<JobShape> shapes = shapes_to_try(asked);
   std::erase_if(shapes, [&](const JobShape& shape) {
-    // Limiting the lead of fast workers speeds nothing up.
+    // A limit on the lead of fast workers speeds nothing up.
     const bool has_tasks = cluster.process == Cluster::Process::kLauncher && !options.any_workers;
     return shape.kind().limits_lead || (shape.is_one_process() && has_tasks) ||
            shape.towers != cluster.towers;
@@ -134,7 +134,8 @@ RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
                           const std::optional<PredictedHost>& here) {
   constexpr Duration kPatience = std::chrono::milliseconds(250);
   constexpr double kWorthSaying = 1.1;
-  // One process is named if it is this many times as fast, since it needs no further machines.
+  // One process is recommended if it is this many times as fast, since it needs no further
+  // machines.
   constexpr double kFasterAlone = 1.03;
   const ShapePredictor predictor(step, cluster, options, here);
   const Prediction alone = predict_alone(predictor.job());
@@ -152,7 +153,7 @@ RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
     if (shape.text() == made.own.shape.text()) continue;
     predictor.place(shape);
     const Prediction& other = made.others.emplace_back(predict(predictor.job(), shape, alone));
-    // Local steps learn less per step, so they are named only if nothing else is better.
+    // Local steps learn less per step, so they are recommended only if nothing else is better.
     std::optional<Prediction>& better = shape.makes_local_steps() ? local : made.better;
     const double best = better ? better->times_alone : made.own.times_alone;
     const double worth = better ? 1 : shape.is_one_process() ? kFasterAlone : kWorthSaying;

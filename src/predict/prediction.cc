@@ -27,8 +27,8 @@ namespace paceline {
 namespace {
 
 // About the 10th and the 90th percentile of measured ÷ predicted, over the rows of
-// bench/predictions.csv. Few rows have a straggler, another system's transport or local steps: the
-// predictor gives them the interval of rows that wait for the same thing.
+// bench/predictions.csv. Few rows have a straggler, another system's transport or local steps:
+// these get the interval of the rows that wait for the same thing.
 SpeedInterval usual_interval(Limit limit) {
   switch (limit) {
     case Limit::kAlone:
@@ -78,8 +78,8 @@ namespace {
 
 // The most steps a second that devices, links and memory allow, whatever the protocol.
 
-/// Counts each device's own pace, the bytes that pass each host's link in each direction, and the
-/// rules' passes over each machine's memory. Everything else counts as free.
+/// Counts each device's own time for a step, the bytes that pass each host's link in each
+/// direction, and the rules' passes over each machine's memory. Everything else takes no time.
 double speed_limit(const SimulatedJob& job);
 
 /// The bytes that a step of every worker moves over the links.
@@ -146,8 +146,8 @@ bool is_remote(const SimulatedCluster& cluster, int host) {
   return std::ranges::any_of(cluster.ps, [&](int ps) { return ps != host; });
 }
 
-// A worker that waits for all others is as slow as the slowest. In rounds of fewer, it is as slow
-// as the slowest that a round needs.
+// The rate of each worker by itself. A worker that waits for all others is as slow as the slowest.
+// In rounds of fewer contributions, it is as slow as the slowest worker that a round needs.
 std::vector<double> own_rates(const SimulatedJob& job, double device) {
   std::vector<double> rates(job.cluster.workers.size());
   for (std::size_t w = 0; w < rates.size(); ++w) {
@@ -351,7 +351,7 @@ class JobLimits {
                        rounded(wanted * 1e-6, 3));
   }
 
-  // A worker that computes all the time while the others wait for it.
+  // Names a worker that computes all the time while the others wait for it; empty if there is none.
   std::string straggler() const {
     const double device = job_.step->seconds();
     for (int w = 0; w < workers(); ++w) {
@@ -438,7 +438,8 @@ class JobLimits {
                        job_.strategy.outer_async ? "new values" : "the mean of all");
   }
 
-  // No resource is used up: a step is a chain of actions, each of which waits for the one before.
+  // The limit if no resource is fully used: a step is then a chain of actions, each of which waits
+  // for the one before.
   NamedLimit waiting() const {
     const SimulatedUse& use = speed_.use;
     if (workers() == 1 && job_.cluster.ps.empty()) {
@@ -501,8 +502,8 @@ std::vector<int> worker_hosts_of(const PredictedJob& job, const JobShape& shape,
   return hosts;
 }
 
-// Beside other tasks, a rule's pass reaches this share of the rate that it reaches alone: runs of
-// mlp whose workers do not wait for each other fit 0.87 to 0.96.
+// Beside other tasks, the passes of rules reach this share of the rate that they reach alone: runs
+// of mlp whose workers do not wait for each other fit 0.87 to 0.96.
 constexpr double kRulesBesideTasks = 0.91;
 // TCP also slows down beside other tasks: runs of mlp and ptb fit 0.87 to 1.0.
 constexpr double kTcpBesideTasks = 0.91;
@@ -537,8 +538,8 @@ double cached_share(double bytes) {
   return std::clamp(2 - 2 * bytes / double(cache_bytes()), 0.0, 1.0);
 }
 
-// The parameter servers share one copy of the variables. If there are none, or if workers make
-// local steps, each worker has its own copy.
+// The parameter servers together have one copy of the variables. If there are none, or if workers
+// make local steps, each worker has its own copy.
 void use_caches(SimulatedCluster& cluster, const PredictedJob& job, const JobShape& shape,
                 const SimulatedStep& step) {
   std::map<int, double> bytes;  // by machine
@@ -568,12 +569,12 @@ struct Crowd {
   double tasks = 1, cores = 1;
   bool alone = true;  // no other machine has tasks
 
-  // Many tasks on few cores evict each other's data from the caches, and wake up later.
+  // Many tasks on few cores drive each other's data out of the caches, and wake up later.
   double slowdown() const {
     constexpr double kOfEachTask = 0.03;  // time lost to each task beyond one per core
     return 1 + kOfEachTask * (std::max(1.0, tasks / cores) - 1);
   }
-  // The system spreads tasks over the cores at random: this share of their messages stays within
+  // The system spreads tasks over the cores at random, so this share of their messages stays within
   // one core.
   double share_within_a_core() const {
     return alone && tasks > cores ? (tasks / cores - 1) / (tasks - 1) : 0;
@@ -642,13 +643,13 @@ double value_bytes(const SimulatedStep& step) {
   return bytes;
 }
 
-// The number of steps of each worker that the simulation counts. With few workers, their mean
-// depends more on how they happen to meet. If steps take very long or have very many frames, fewer
-// steps are enough.
+// The number of steps of each worker that the simulation counts. The fewer the workers, the more
+// their mean depends on how they happen to meet, so the more steps are counted. If steps take very
+// long or have very many frames, fewer steps are enough.
 std::int64_t counted_steps(int workers, double bound, double bytes) {
   constexpr int kMost = 96, kUsual = 24, kLeast = 12, kLeastOfLong = 6;
   constexpr double kLong = 1e5, kMostBytes = 100e9;  // limits on the seconds and bytes of all steps
-  constexpr int kMany = 100;                         // from here on, each counts few steps
+  constexpr int kMany = 100;  // from this many workers on, each counts few steps
   const int least = std::clamp(12000 / workers, kLeast, kUsual);
   double steps = std::clamp(480 / workers, least, kMost);
   if (bound > 0) steps = std::min(steps, kLong * bound / workers);
@@ -656,7 +657,8 @@ std::int64_t counted_steps(int workers, double bound, double bytes) {
   return std::max(kLeastOfLong, int(steps));
 }
 
-// A period lies between two full exchanges. During the first periods a link gets up to its rate.
+// Counts whole periods; a period lies between two full exchanges. During the first periods a link
+// gets up to its rate, so these are not counted.
 void count_whole_periods(SimulatedJob& job) {
   const std::int64_t period = std::int64_t{job.strategy.local_steps} * job.accumulate;
   const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
@@ -675,7 +677,8 @@ SimulatedStep simulated_step_of(SimulatedStep step, const JobShape& shape) {
   return coarse_step(step, std::max(kLeastGroups, kMostMessages / workers));
 }
 
-// The part of a link's traffic that is sent at once; larger if a step has many such parts.
+// The bytes of a link's traffic that are sent at once. They are more than usual if a step would
+// otherwise have very many such parts.
 double quantum_of(double bytes, double usual) {
   constexpr double kPartsOfStep = 1200;
   return std::max(usual, bytes / kPartsOfStep);

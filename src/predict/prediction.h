@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// The interval that holds most measured speeds, as factors of the predicted speed; it follows from
+/// The interval that holds most measured speeds, as factors of the predicted speed. It follows from
 /// the errors of earlier predictions.
 struct SpeedInterval {
   double low = 1, high = 1;
@@ -26,11 +26,13 @@ enum class KernelsFrom : std::uint8_t {
   kCosts,         // FLOPs and bytes: nothing was measured
 };
 
-/// Returns the interval that held 80 of 100 measured speeds of jobs with that limit
-/// (docs/predictions.md, bench/predictions.csv). If kernels are the limit and other programs
-/// disturbed the timed steps, these may have been slower than later ones. If nothing was measured,
-/// the limit may be another one, and models of small ops reached up to 16 times fewer steps than
-/// their FLOPs and bytes suggest.
+/// Returns the interval that held 80 of 100 measured speeds of jobs with this limit
+/// (docs/predictions.md, bench/predictions.csv).
+///
+/// If kernels are the limit and other programs disturbed the timed steps, the interval is wider,
+/// since these steps may have been slower than later ones. If nothing was measured, it is wider
+/// still: the limit may be another one, and models of small ops reached as little as a sixteenth of
+/// the steps that their FLOPs and bytes suggest.
 SpeedInterval interval_of(Limit limit, KernelsFrom kernels = KernelsFrom::kSteps);
 
 /// The facts about a host that a prediction needs.
@@ -63,10 +65,10 @@ struct PredictedHost {
 
 /// The worker that makes the step.
 struct StepOf {
-  /// True if it applies the model's rules to its own values, as one process does, and as a worker
-  /// that makes local steps does.
+  /// True if the worker applies the model's rules to its own values, as one process does, and as a
+  /// worker that makes local steps does.
   bool own_rules = false;
-  int workers_on_machine = 1;  // workers that share its machine, itself included
+  int workers_on_machine = 1;  // workers that share the worker's machine, itself included
   int towers = 1;
 };
 
@@ -81,8 +83,8 @@ struct PredictedJob {
   KernelsFrom kernels = KernelsFrom::kSteps;  // the source of the kernels' time
   /// Steps per second that the input of all workers together allows; 0: the input is no limit.
   double input_steps_per_s = 0;
-  /// Called from time to time during a prediction; returns true if nobody waits for more
-  /// predictions.
+  /// Called from time to time during a prediction. Returns true if the prediction should stop,
+  /// because nobody waits for it any more.
   std::function<bool()> gives_up = {};
   /// The worker whose device takes straggler_times as long as those of the others.
   int straggler = 0;
@@ -103,7 +105,7 @@ struct Prediction {
 };
 
 /// Throws kInvalidArgument if the hosts have no room for the workers, or if steps take years;
-/// GivenUp if the job gives up.
+/// throws GivenUp if `gives_up` returns true.
 Prediction predict(const PredictedJob& job, const JobShape& shape);
 /// Predicts one process; the second function predicts a shape for which the prediction of one
 /// process is known.

@@ -88,7 +88,7 @@ class PredictionObserver : public SessionObserver {
     report.expected->machine = numbers_of(expected.machine);
     report.expected->workers = own.shape.workers;
     for (const Prediction& other : expected.others) {
-      // The speeds are in batches of this run, since a shape with another number of towers has
+      // The speeds count batches of this run, since a shape with another number of towers has
       // another batch.
       report.expected->other_ways.emplace_back(
           flags_of(other.shape), own.steps_per_s * other.times_alone / own.times_alone);

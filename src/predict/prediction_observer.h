@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Makes an observer on the chief that predicts the job's speed, prints it and whether another
-/// shape would be faster, and adds it to the report.
+/// Makes an observer on the chief that predicts the job's speed, prints the speed and whether
+/// another shape would be faster, and adds both to the report.
 MakeObserver say_prediction(const PredictionOptions& options);
 
 }  // namespace paceline

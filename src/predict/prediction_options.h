@@ -14,7 +14,8 @@ struct PredictionOptions {
   std::string json;    // a file to which all shapes are also written; empty: none
   std::string plot;    // a picture, FILE.svg or FILE.png; empty: none
   /// If true, some steps are timed first, for at most 2 s or one step, unless undisturbed steps of
-  /// this graph were timed before: FLOPs and bytes alone say little about kernels of the cores.
+  /// this graph were timed before. The reason: FLOPs and bytes alone say little about the time of
+  /// kernels on cores.
   bool trial = false;
   double time_limit_s = 30;  // no shape is tried after this time
   double link_gbps = 0;      // the rate of each host's link; 0: not known
@@ -22,7 +23,7 @@ struct PredictionOptions {
   /// The number of emulated hosts over which each shape's tasks are spread; 0: the job's tasks have
   /// places.
   int open_hosts = 0;
-  /// The emulated host of each ps, by its index; empty: the addresses say it.
+  /// The emulated host of each ps, by its index; empty: the tasks' addresses determine the hosts.
   std::vector<int> ps_hosts;
   std::vector<int> worker_hosts;  // the emulated host of each worker
   /// The worker whose simulated device is slower than those of the others.

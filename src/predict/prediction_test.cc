@@ -45,7 +45,7 @@ PredictedJob job_on(int hosts, double bytes_per_s) {
   return job;
 }
 
-// A step of 4 workers takes nearly two days, but the prediction must not give up.
+// A step of 4 workers takes nearly two days, but the prediction must still be made.
 TEST(PredictionTest, StepsMayTakeDays) {
   const double link = 1e3;  // bytes/s
   const Prediction made = predict(job_on(5, link), {.strategy = {"async"}, .ps = 1, .workers = 4});
@@ -114,7 +114,8 @@ TEST(PredictionTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
   EXPECT_THAT(predict(job, shape).steps_per_s, Gt(3 * made.steps_per_s));
 }
 
-// The bound of three workers, one of them behind a link that carries 2.5 of its steps a second.
+// Tests the bound of three workers, one of them behind a link that carries 2.5 of its steps a
+// second.
 TEST(PredictionTest, AWorkerBehindASlowLinkHoldsUpNoOther) {
   PredictedJob job = job_on(4, 10e9);
   job.hosts[3].link_bytes_per_s = 100e6;

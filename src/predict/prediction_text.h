@@ -14,8 +14,8 @@ std::string hosts_text(std::span<const PredictedHost> hosts);
 /// Returns a line such as "Between two of them: 0.1 to 1 Gbit/s, 0.013 to 20 ms one way"; empty if
 /// only the links are known.
 std::string pairs_text(std::span<const SimulatedPair> pairs);
-/// Return a table's head "way  steps/s  80% between  examples/s  × alone  of bound  the limit", and
-/// the row of one shape. `width` is the width of the first column.
+/// Both return lines of a table: its head "way  steps/s  80% between  examples/s  × alone  of bound
+/// the limit", and the row of one shape. `width` is the width of the first column.
 std::string prediction_head(std::size_t width);
 std::string prediction_row(const Prediction& prediction, std::size_t width);
 std::size_t width_of(std::span<const JobShape> shapes);
@@ -23,11 +23,11 @@ std::size_t width_of(std::span<const JobShape> shapes);
 std::string untried_text(std::span<const JobShape> shapes, double limit_s);
 /// Returns a line such as "11.2 steps/s (80%: 10.6 to 11.7), 3.9 × one process; the limit: …".
 std::string prediction_line(const Prediction& prediction);
-/// Returns lines with the flags of the fastest, which is the first, and of the fastest whose steps
-/// learn as much as one process's.
+/// Returns lines with the flags of the fastest shape, which is the first, and of the fastest shape
+/// whose steps learn as much as one process's.
 std::string fastest_text(std::span<const Prediction> predictions);
-/// Returns a sentence about steps that learn less than those of other shapes; empty if no shape has
-/// such steps.
+/// Returns a sentence that says which shapes' steps learn less than those of others; empty if no
+/// shape has such steps.
 std::string convergence_note(std::span<const Prediction> predictions);
 /// Returns an object with the hosts' facts and a list of all shapes.
 std::string prediction_json(std::span<const Prediction> predictions, const std::string& model);

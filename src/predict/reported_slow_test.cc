@@ -1,6 +1,6 @@
-// Public reports of distributed training that was no faster than one process. For each, the test
-// checks what a prediction from sizes, step time, link and the reporter's transport would have told
-// its author.
+// Public reports of distributed training that was no faster than one process. For each report, the
+// test checks what a prediction would have told its author, made from sizes, step time, link and
+// the reporter's transport.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ const ReportedCase kReportedCases[] = {
      "the transport: 900 messages a step"},
 };
 
-/// Reports of the same kind that lack the figures which a prediction needs.
+/// Reports of the same kind that lack the figures that a prediction needs.
 struct UncountedCase {
   std::string_view source, missing;
 };

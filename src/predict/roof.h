@@ -25,7 +25,7 @@ struct Roof {
 };
 
 /// True for a measurement during which other programs had the cores for more than a twentieth of
-/// the time: it says little about the machine once they have ended.
+/// the time: such a measurement says little about the machine once those programs have ended.
 constexpr bool is_beside_others(double others_share) { return others_share > 0.05; }
 
 /// Products on several threads, each with operands of its own.
@@ -41,7 +41,7 @@ class Products {
   std::vector<PlainProduct> products_;
 };
 
-/// The least time for measuring each kind of rate; the best of the tries in that time counts.
+/// The least time for measuring each kind of rate. The best try within that time counts.
 struct RoofSeconds {
   double products = 0, memory = 0;
 };

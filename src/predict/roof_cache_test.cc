@@ -32,7 +32,7 @@ class RoofCacheTest : public ::testing::Test {
   std::string path_ = folder_.path() + "/cache/roof.json";
   double others_share_ = 0;  // what the next measurement will find
   int measured_ = 0;
-  // The tests replace measurements, so programs that run beside them do not count.
+  // The tests replace real measurements, so programs that run beside the tests have no effect.
   RoofCache cache_{path_, [this](DType precision, int threads) {
                      ++measured_;
                      Roof roof = measure_roof(precision, threads);

@@ -58,10 +58,9 @@ struct TrialPace {
 };
 
 /// Makes steps in this process on all threads of the device, with random inputs. Makes at least one
-/// step, and stops before one that would end after `seconds`; keeps no result. Numbers are standard
-/// normal, row ids are drawn among the rows, and everything else is 0. Throws kInvalidArgument if
-/// the step needs more memory than this machine has, and passes on errors of ops that refuse such
-/// inputs.
+/// step, and no step that would end after `seconds`; keeps no result. Numbers are standard normal,
+/// row ids are drawn from all rows, and everything else is 0. Throws kInvalidArgument if the step
+/// needs more memory than this machine has, and passes on errors of ops that refuse such inputs.
 TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> specs,
                      const DeviceOptions& device, double seconds);
 
@@ -89,7 +88,7 @@ class TrialSteps {
   }
 
   TrialPace make(double seconds) {
-    // The first step allocates memory; it counts only if there is no other.
+    // The first step allocates memory, so it counts only if no other step is made.
     TrialPace first = timed([](double, int made) { return made == 0; });
     const double left = seconds - first_took_;
     if (left < first_took_) return first;
@@ -264,14 +263,15 @@ ShapePredictor::ShapePredictor(const PredictedStep& step, const Cluster& cluster
   job_.share_memory = link_kind(cluster.links.kind).shares_memory;
   job_.tls = cluster.links.security.tls;
   job_.step = [this, examples](const StepOf& of) {
-    // With several towers, updates are not streamed, since the store gets their mean.
+    // With several towers, updates are not streamed, since the store gets the mean of the towers'
+    // gradients.
     const Plan& plan = of.own_rules && of.towers == 1 ? *own_ : *shared_;
     return simulated_step(plan, specs_, pace(plan, of), examples * of.towers);
   };
 }
 
-// For a job on cores, the plan is made for the cores' device, since its kernels decide how images
-// are laid out. For other devices, the naive device serves.
+// If the job runs on cores, makes the plan for the cores' device, since its kernels decide how
+// images are laid out. For other devices, makes it for the naive device.
 void ShapePredictor::make_plans() {
   specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
   if (step_.plan != nullptr) {
@@ -336,7 +336,8 @@ void ShapePredictor::take_hosts_of_file() {
   }
 }
 
-// If the options do not say which tasks share a host, their addresses do. Returns the hosts' names.
+// The options say which tasks share a host; if they do not, the tasks' addresses do. Returns the
+// hosts' names.
 std::vector<std::string> ShapePredictor::place_tasks() {
   std::vector<std::string> names;
   names.reserve(std::size_t(options_.open_hosts));
@@ -369,7 +370,8 @@ std::vector<std::string> ShapePredictor::place_tasks() {
 void ShapePredictor::take_hosts_of_cluster(const std::vector<std::string>& names) {
   const bool emulated = options_.link_gbps > 0;
   PredictedHost host = here_;
-  // The options say which host each task runs on; if they do not, each host has one worker.
+  // If the number of tasks is open, each host has room for one worker. Otherwise the options say
+  // where each task runs, so a host has room for any number.
   host.devices = options_.open_hosts > 0 ? 1 : 1 << 20;
   host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
   host.link_bytes_per_s = (emulated ? options_.link_gbps : network_gbps()) * kPayloadOfGigabit;
@@ -437,15 +439,16 @@ void ShapePredictor::learn_kernels() {
                                                          : KernelsFrom::kSteps;
 }
 
-// Times the threads of a worker alone, the threads of each of its towers, and one thread; several
-// workers on a machine have a number in between.
+// Returns the numbers of threads with which to time steps: those of a worker that is alone, those
+// of each of its towers, and one. Several workers on a machine have a number in between.
 std::vector<int> ShapePredictor::threads_to_time() const {
   const int all = are_threads_told() ? cluster_.threads : usable_cores();
   const std::set<int, std::greater<>> threads = {all, std::max(1, all / cluster_.towers), 1};
   return {threads.begin(), threads.end()};
 }
 
-// If a step takes long on one thread, it is timed on all threads only.
+// Times the kernels with these numbers of threads, the largest first. Once some steps are timed,
+// leaves out numbers with which a step would take too long.
 void ShapePredictor::time_kernels(const std::string& key, std::span<const int> of_threads) {
   constexpr double kSeconds = 2;
   PlanRequest request = step_.request;
@@ -491,8 +494,9 @@ std::string ShapePredictor::kernels_in_words(const std::optional<Pace>& pace) co
                                               : when;
 }
 
-// On other threads and hosts, the part of the measured time that FLOPs and bytes explain shrinks as
-// they predict; the rest, such as the start of each kernel, stays.
+// Returns the kernels' time on these threads. The measured time has two parts. One part is that
+// which FLOPs and bytes explain, and changes with threads and hosts as they predict. The rest, such
+// as the start of each kernel, stays.
 double ShapePredictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
   const double there = seconds_by_costs(plan, roof);
   const std::optional<Pace> known = nearest_pace(paces_, threads);
@@ -514,8 +518,8 @@ int ShapePredictor::workers_on_own_machine() const {
   return most;
 }
 
-// If a launcher started a task with only its share of the cores, nobody told the task its number of
-// threads; if fewer tasks share the machine, each gets more threads.
+// A task that a launcher started may have got only its share of the cores, without the flag for its
+// number of threads. If fewer tasks share the machine, each gets more threads.
 int ShapePredictor::threads(int workers_on_machine) const {
   if (are_threads_told()) return cluster_.threads;
   return std::max(1, int(worker_host().cores) / std::max(1, workers_on_machine));
@@ -532,7 +536,7 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
     if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
       pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
     }
-    // The cluster may slow this task down on purpose.
+    // The run may slow this task down on purpose (the straggler).
     const bool slow = cluster_.process == Cluster::Process::kTask &&
                       cluster_.task == TaskId{TaskId::Role::kWorker, options_.straggler};
     if (slow) pace.step_seconds /= options_.straggler_times;
@@ -546,8 +550,8 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
   return pace;
 }
 
-// Tasks that are still to be started on emulated hosts will have addresses there; --strategy auto
-// uses these to choose.
+// Tasks that are still to be started on emulated hosts will have addresses there. --strategy auto
+// chooses by these addresses.
 Cluster ShapePredictor::with_addresses() const {
   Cluster cluster = cluster_;
   if (!launches(cluster_)) return cluster;

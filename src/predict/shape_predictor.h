@@ -22,11 +22,12 @@
 
 namespace paceline {
 
-/// The step of one worker; borrows what the request points to.
+/// The step of one worker. Borrows what `request` points to.
 struct PredictedStep {
   std::string model;
   PlanRequest request;
-  double examples = 0;  // the examples in a batch; 0: the first dimension of the inputs says it
+  /// The examples in a batch; 0: the first dimension of the inputs tells the number.
+  double examples = 0;
   /// The plan of a session that is about to train; null: the predictor makes plans from the
   /// request.
   std::shared_ptr<const Plan> plan = nullptr;
@@ -47,13 +48,13 @@ class ShapePredictor {
   JobShape own_shape() const;
   /// The shapes to compare with the cluster's own; all shapes if the cluster fixes none.
   ShapesAsked asked() const;
-  /// Places the tasks of another shape where the cluster's own shape has them, as far as it has
-  /// that many. If each task has its own emulated host, so do the additional ones. If the number of
-  /// tasks is open, they are spread over all hosts.
+  /// Places the tasks of another shape where the cluster's own shape has its tasks, as far as those
+  /// suffice. If each task has its own emulated host, each additional task gets another one. If the
+  /// number of tasks is open, they are spread over all hosts.
   void place(JobShape& shape) const;
-  /// Returns lines about the hosts and the step, on which the predictions rest.
+  /// Returns lines about the hosts and the step that the predictions assume.
   std::string facts() const;
-  /// Says why the time of the step's kernels is not known; empty if it is.
+  /// Says why the time of the step's kernels is not known; empty if the time is known.
   std::string why_not_measured() const;
 
  private:
@@ -93,8 +94,8 @@ class ShapePredictor {
   std::string untimed_;      // why no step was timed; empty if no timing was asked for
 };
 
-/// Prints the table of shapes, each as soon as it is predicted, with the command line of the best;
-/// writes the files that the options ask for. Returns the predictions, the fastest first.
+/// Prints the table of shapes, each as soon as it is predicted, and the command line of the best
+/// shape. Writes the files that the options ask for. Returns the predictions, the fastest first.
 std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options);
 
@@ -104,11 +105,11 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
 std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options);
 
-/// Makes an observer that prints that table for the first session that trains, and lets no session
-/// start.
+/// Makes an observer that prints the table of predict_shapes for the first session that trains, and
+/// lets no session start.
 MakeObserver show_shapes(const PredictionOptions& options);
-/// Makes an observer that calls `list` with those speeds for the first session that trains, and
-/// lets no session start. There are no speeds for a session of several trainings.
+/// Makes an observer that calls `list` with the speeds of compare_shapes for the first session that
+/// trains, and lets no session start. There are no speeds for a session of several trainings.
 MakeObserver list_shapes(const PredictionOptions& options,
                          std::function<void(std::vector<Prediction>)> list);
 
@@ -116,13 +117,13 @@ MakeObserver list_shapes(const PredictionOptions& options,
 struct RunPrediction {
   Prediction own;
   /// A shape with the same number of workers that would be a tenth faster, or one process if it
-  /// would be a little faster.
+  /// would be a little faster; empty if there is none.
   std::optional<Prediction> better;
   std::vector<Prediction> others = {};  // all compared shapes
-  PredictedHost machine = {};           // the machine that it was made for
+  PredictedHost machine = {};           // the machine for which the prediction was made
 };
-/// `here` is this machine, if it was measured already. Takes as long as predicting the own shape
-/// and one process, and a quarter of a second for others.
+/// `here` is this machine, if it was measured already. Takes as long as predicting the job's own
+/// shape and one process, and a quarter of a second for other shapes.
 RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
                           const PredictionOptions& options,
                           const std::optional<PredictedHost>& here);

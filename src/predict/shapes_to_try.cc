@@ -47,7 +47,7 @@ std::vector<JobShape> shapes_to_try(const ShapesAsked& asked) {
     const bool usual = kind == &default_strategy(ClusterKind::kWithPs);
     for (const int ps : ps_counts(asked, kind->has_ps())) {
       for (const int workers : worker_counts(asked)) {
-        // More parameter servers than workers gain nothing, and strategies are alike for a single
+        // More parameter servers than workers gain nothing. All strategies are alike for a single
         // worker, which waits for nobody.
         if (!asked.ps && ps > std::max(1, workers)) continue;
         if (workers == 1 && !asked.names_strategy() && !usual) continue;

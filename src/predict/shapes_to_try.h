@@ -22,9 +22,9 @@ struct ShapesAsked {
   bool names_strategy() const { return !strategy.name.empty(); }
 };
 
-/// Returns one process first; if workers have several devices, with 1, 2, 4 … of them. Then come
-/// all strategies with 1, 2 and 4 parameter servers and 1, 2, 4 … workers. Local steps come only if
-/// there are links, or if the user asked for them: they learn less per step.
+/// Returns one process first; if workers have several devices, one process with 1, 2, 4 … of them.
+/// Then come all strategies with 1, 2 and 4 parameter servers and 1, 2, 4 … workers. Local steps
+/// come only if there are links, or if the user asked for them: they learn less per step.
 std::vector<JobShape> shapes_to_try(const ShapesAsked& asked);
 
 }  // namespace paceline

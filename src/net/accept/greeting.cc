@@ -53,8 +53,9 @@ void Greeting::go_on() {
   }
 }
 
-/// The caller must be able to read why it is refused. A socket that is closed while bytes from the
-/// caller are unread loses that message, so the socket stays open until the caller closes it.
+/// The caller must be able to read why it is refused. If a socket is closed while bytes from the
+/// caller are unread, the caller loses that message. So the socket stays open until the caller
+/// closes it.
 void Greeting::refuse(SocketAcceptor& acceptor, const Error& why) {
   refused_ = true;
   acceptor.tell_refused(*this, why);
@@ -62,7 +63,7 @@ void Greeting::refuse(SocketAcceptor& acceptor, const Error& why) {
   socket_->wait_readable(shared_from_this());
 }
 
-/// Discards what has arrived. Returns false if the caller has closed.
+/// Discards what has arrived. Returns false if the caller has closed the socket.
 bool Greeting::hear_out() const {
   std::array<char, 4096> bytes;
   const ssize_t got = ::recv(socket_->fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);

@@ -29,8 +29,8 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
   Error error_of_silence() const;
 
  protected:
-  // The acceptor lives while these run. Both throw Error if the socket is of no use; `hear` also
-  // throws kFailedPrecondition for a refused caller.
+  // The acceptor lives while these two run. Both throw Error if the socket is of no use; `hear`
+  // also throws kFailedPrecondition for a refused caller.
   /// Reads. Returns kNothing if the whole greeting has arrived; otherwise the event to wait for.
   /// The caller holds the mutex.
   virtual ByteStream::Need hear(int fd) = 0;

@@ -17,11 +17,11 @@ class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
   /// Listens at `address`. A caller that asks for shared memory gets `offer`; a caller that
-  /// connects without it goes to `others`. Returns the address that peers can use. Throws as
-  /// Link::listen does.
+  /// connects without asking for it goes to `others`. Returns the address that peers can use.
+  /// Throws as Link::listen does.
   virtual std::string publish(const std::string& address, const Offer& offer, Acceptor others) = 0;
-  /// Returns the offer of the listener at `address`; nothing if it shares no memory. Throws as
-  /// Link::connect does.
+  /// Returns the offer of the listener at `address`; nullopt if the listener shares no memory.
+  /// Throws as Link::connect does.
   virtual std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) = 0;
   /// Returns the poller that watches the sockets over which tasks announce shared memory.
   virtual const std::shared_ptr<Poller>& poller() const = 0;

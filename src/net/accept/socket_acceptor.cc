@@ -127,12 +127,13 @@ void SocketAcceptor::welcome(FileDescriptor socket) {
     });
     greeting->start();
   } catch (const Error&) {
-    // Either the system can watch no more descriptors, or the caller is not admitted. The caller
-    // sees its connection end.
+    // This happens if the system can watch no more descriptors, or if the caller is not admitted.
+    // The caller sees its connection end.
   }
 }
 
-/// A waiting caller keeps the listening socket readable, so to wait for the socket would spin.
+/// Accepts again after a pause. A caller that waits keeps the listening socket readable, so waiting
+/// for the socket would return at once, again and again.
 void SocketAcceptor::start_after_pause() {
   const TimePoint then = std::chrono::steady_clock::now() + kPauseWithoutDescriptors;
   poller_->call_at(then, [weak = weak_from_this()] {

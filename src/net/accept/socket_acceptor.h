@@ -1,5 +1,5 @@
-// Accepts sockets, and reads what they are for. If the process has no descriptor left, it tries
-// again after a pause.
+// Accepts sockets, and reads what they are for. If the process has no descriptor left, the acceptor
+// tries again after a pause.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,8 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
     std::size_t most_at_once;  // sockets that are not yet a connection; any more are dropped
     std::size_t most_of_one;   // such sockets from one host
   };
-  /// `refused` is told of callers that are dropped because of what they have said.
+  /// `refused` is called with a message for each caller that is dropped because of what it has
+  /// said.
   SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience,
                  std::function<void(const std::string&)> refused);
 
@@ -53,7 +54,8 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   // A greeting calls the functions below.
   /// The greeting has read everything. Returns false if no caller is accepted any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
-  /// Reports the refusal of the greeting's caller, whose socket stays open until it closes.
+  /// Reports the refusal of the greeting's caller. The socket stays open until the caller closes
+  /// it.
   void tell_refused(const Greeting& greeting, const Error& why);
   /// The greeting's socket has closed, sent garbage, or stayed silent too long.
   void drop(const std::shared_ptr<Greeting>& greeting, const Error& why);

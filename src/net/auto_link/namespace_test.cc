@@ -88,7 +88,8 @@ TEST_F(Namespaces, ShareNoMemoryAndTheBytesGoOverTheirLink) {
   });
 }
 
-// Silence tells both ends of the cut, and neither says that the other's process has stopped.
+// Both ends of the cut connection report silence, and neither says that the other's process has
+// stopped.
 TEST_F(Namespaces, ACutCableIsNotCalledAStoppedProcess) {
   std::unique_ptr<Listener> listener;
   in(a_, [&] { listener = std::make_unique<Listener>(make_link("tcp", {}), kHere); });

@@ -175,7 +175,7 @@ void InprocConnection::accept() {
   guarded([&] { receiver_ = acceptor(shared_from_this()); });
 }
 
-/// If the receiver throws, the connection ends.
+/// Makes the call. If it throws, the connection ends.
 template <typename Call>
 void InprocConnection::guarded(Call call) {
   try {
@@ -217,8 +217,8 @@ void InprocConnection::close(Deadline deadline) {
   ask_for_turn(far_side());
 }
 
-/// Gives both ends a reason if the other end has closed and everything that it queued before is
-/// delivered. Returns true if only the end remains to be reported here.
+/// If the other end has closed, and everything that it queued before is delivered, gives both ends
+/// a reason. Returns true if only the end remains to be reported here.
 bool InprocConnection::agree_on_end() {
   if (!inbox().is_shut()) return false;
   std::unique_lock lock(pair_->mutex);

@@ -107,7 +107,7 @@ struct InprocPair {
 
     const std::string peer;  // this end's name for the other one
     const std::shared_ptr<InprocDispatcher> dispatcher;
-    std::atomic<bool> asked{false};  // a turn was asked for, whether or not anything arrived
+    std::atomic<bool> asked{false};  // a turn was asked for, even if nothing has arrived
     bool closing = false;            // this end sends no more
     std::optional<Error> reason;     // on_closed gets it after all frames are given back
     TrafficMeter meter;

@@ -22,8 +22,8 @@ bool InprocDispatcher::add(std::shared_ptr<InprocConnection> connection) {
   return connections_.add(std::move(connection));
 }
 
-/// No wake-up is lost: the frame was written before this call, and a thread that is about to sleep
-/// first counts itself as a sleeper and then looks once more.
+/// No wake-up is lost: the frame is written before this call, and a thread that is about to sleep
+/// first counts itself as a sleeper and then looks for frames once more.
 void InprocDispatcher::wake() {
   if (sleepers_ == 0) return;
   std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ void InprocDispatcher::run() {
     if (!give_up_one() && !connections_.help()) sleep();
 }
 
-/// Gives up one connection whose deadline has passed. Returns false if there is none.
+/// Calls give_up for one connection whose deadline has passed. Returns false if there is none.
 bool InprocDispatcher::give_up_one() {
   std::unique_lock lock(mutex_);
   if (deadlines_.empty() || deadlines_.begin()->first > std::chrono::steady_clock::now())

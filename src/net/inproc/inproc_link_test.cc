@@ -19,7 +19,8 @@ class EnteredReceiver : public TestReceiver {
 };
 
 // While a helper takes a turn on a connection, the link's thread leaves that connection alone. The
-// helper may not help again, so what arrives during its turn must not be forgotten.
+// helper may not take another turn, so the link's thread must look afterwards for what arrived
+// meanwhile.
 TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
   const auto hub = std::make_shared<InprocHub>();
   Listener listener(make_inproc_link({}, hub), "task:0");
@@ -56,8 +57,8 @@ class SlowReceiver : public TestReceiver {
   const EventFd asked, goes_on;
 };
 
-// The end of the connection waits until nobody reads its frames. Meanwhile the acceptor must not be
-// asked again.
+// The end of the connection waits until nobody reads its frames. Meanwhile the link must not ask
+// the acceptor again.
 TEST(InprocLink, AsksAnAcceptorOnceThatSendsAndRefuses) {
   const auto hub = std::make_shared<InprocHub>();
   SlowReceiver receiver;

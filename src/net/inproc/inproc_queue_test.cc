@@ -163,7 +163,7 @@ TEST_F(InprocQueueTest, CarriesAStreamFromThreadToThread) {
   sender.join();
 }
 
-// A connection that has dropped a frame delivers none after it, since a working receiver must not
+// A connection that has dropped a frame delivers no later frame, since a working receiver must not
 // see a gap.
 TEST_F(InprocQueueTest, NothingIsTakenOnceItIsDrained) {
   const std::vector<std::byte> payload(kLong);

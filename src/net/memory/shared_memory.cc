@@ -17,8 +17,8 @@
 namespace paceline {
 namespace {
 
-// The seals that a maker sets. They come after the maker has made its writable mapping, which
-// stays.
+// The seals that a maker sets. The maker sets them after it has made its own writable mapping,
+// which the seals do not affect.
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr int kMakerSeals = kSizeSeals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
@@ -29,16 +29,16 @@ std::byte* map(int fd, std::size_t bytes, int protection) {
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
-/// No file may be larger. A sparse file can promise more bytes than the machine has memory, but the
-/// excess can never be written.
+/// Returns the bytes of this machine's memory, which no file may exceed. A sparse file can promise
+/// more, but the excess can never be written.
 std::size_t memory_of_machine() {
   struct sysinfo system {};
   if (::sysinfo(&system) != 0) return 0;
   return (std::size_t(system.totalram) + system.totalswap) * system.mem_unit;
 }
 
-/// True unless the file has huge pages. These have a file system of their own, where touching a
-/// sealed page may fault.
+/// True unless the file has huge pages. Files of huge pages have a file system of their own, where
+/// touching a sealed page may fault.
 bool is_of_plain_pages(int fd) {
   struct statfs system {};
   return ::fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC;

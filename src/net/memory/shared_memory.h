@@ -10,8 +10,8 @@
 namespace paceline {
 
 /// A memfd that begins at a page. It is sealed: nobody can change its size, and only its maker can
-/// write. Readers see the maker's changes at once; only the frames that announce changes tell their
-/// order. Thread-safe.
+/// write. Readers see the maker's changes at once. The order of the changes is known only from the
+/// frames that announce them. Thread-safe.
 class SharedMemory {
  public:
   /// Makes a memory of zeros. Throws kUnavailable if the system gives none.

@@ -120,15 +120,15 @@ void Poller::cancel_readable(std::uint64_t watch) {
   arm(watch, waits);
 }
 
-/// Waits for one event. The caller holds the lock.
+/// Makes the system report the next event of the descriptor, once. The caller holds the lock.
 void Poller::arm(std::uint64_t watch, const Waits& waits) const {
   const std::uint32_t events = (waits.reader ? EPOLLIN : 0U) | (waits.writer ? EPOLLOUT : 0U);
   set(epoll_, EPOLL_CTL_MOD, waits.fd, watch, events | EPOLLONESHOT);
 }
 
-/// An error, or the end of a connection, ends both kinds of waits. This thread then calls only the
-/// reader, and arms the wait of the writer again, so that another thread calls the writer without
-/// delay.
+/// An error, or the end of a connection, ends the waits for reading and for writing. This thread
+/// then calls only the reader, and arms the wait of the writer again, so that another thread calls
+/// the writer without delay.
 void Poller::call_waiting(std::uint64_t watch, std::uint32_t events) {
   std::shared_ptr<Watcher> reader, writer;
   {
@@ -156,8 +156,8 @@ void Poller::call_due() {
   }
 }
 
-/// Returns the call that is due, and sets the timer for the one after it, so that another thread
-/// can make that one meanwhile.
+/// Returns the call that is due, and sets the timer for the next call, so that another thread can
+/// make that call meanwhile.
 std::function<void()> Poller::next_due() {
   const std::lock_guard lock(mutex_);
   std::function<void()> due;

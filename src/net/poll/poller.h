@@ -47,7 +47,7 @@ class Poller {
     std::shared_ptr<Watcher> reader, writer;
   };
 
-  // Watches call these. A number is never used again, because an event may arrive late.
+  // Watches call these functions. A number is never used again, because an event may arrive late.
   std::uint64_t add(int fd);
   void remove(std::uint64_t watch);
   void wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,

@@ -10,7 +10,8 @@
 namespace paceline {
 namespace {
 
-// Publishes each piece of this size, so that the peer reads while this side writes.
+// Publishes each piece of this size once it is written, so that the peer reads while this side
+// writes on.
 constexpr std::size_t kWritePiece = 64 << 10;
 
 std::array<std::byte, kFrameHeaderBytes> record_of(const QueuedFrame& frame) {
@@ -51,8 +52,8 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
                                        std::size_t most_bytes) {
   const std::size_t begin = done;
   if (frame.shared && done == 0) {
-    // Passes a memory only when there is room for its header, so that it is passed once: the peer
-    // would take the second for the next memory.
+    // Passes a memory only when there is room for its header, so that the memory is passed only
+    // once: the peer would take a second passing for the next memory.
     if (ring_.room(kFrameHeaderBytes) < kFrameHeaderBytes) return wait_for_room();
     if (!pass(frame)) return 0;
   }
@@ -71,8 +72,8 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
   return done == begin ? wait_for_room() : done - begin;
 }
 
-/// A sleeping writer is woken when half of the ring is free, which needs fewer wake-ups. A polling
-/// writer goes on once there is room for a piece.
+/// A writer that sleeps is woken only when half of the ring is free, so that it is woken less
+/// often. A writer that polls goes on once there is room for a piece.
 std::size_t ShmFrameWriter::wait_for_room() {
   goal_ = ring_.head() - kShmRingBytes + kWritePiece;
   return 0;
@@ -86,8 +87,8 @@ std::size_t ShmFrameWriter::write_piece(std::span<const std::byte> bytes) {
   return piece;
 }
 
-/// Sends the descriptor before the header. The peer takes the descriptor when it reads its place in
-/// the ring. At most kMostSharedWaiting descriptors wait for that at a time.
+/// Sends the descriptor over the socket before its header is in the ring. The peer takes the
+/// descriptor when it reads the header. At most kMostSharedWaiting descriptors wait to be taken.
 bool ShmFrameWriter::pass(const QueuedFrame& frame) {
   while (!passed_.empty() && ring_.is_read(passed_.front())) passed_.pop();
   if (passed_.size() == kMostSharedWaiting) {
@@ -163,7 +164,8 @@ bool ShmConnection::own_turn() {
   return write_turn() || done;
 }
 
-/// Polls for a moment in the middle of a message, since the peer is about to write or read more.
+/// Polls for a moment in the middle of a message, since the peer is about to write or read its
+/// rest.
 bool ShmConnection::spin_in_message() const {
   if (!waits_for_room() && !reader_.in_message()) return false;
   const TimePoint until = std::chrono::steady_clock::now() + connections_->spin();
@@ -256,8 +258,8 @@ void ShmConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemory> 
   queue({.header = {.id = id}, .payload = {}, .shared = std::move(memory)});
 }
 
-/// Wakes this connection's own thread. That thread may sleep for another reason than room, and a
-/// peer that makes room would then not wake it.
+/// Wakes this connection's own thread. That thread may be asleep without waiting for room, and then
+/// a peer that makes room would not wake it.
 void ShmConnection::leave_rest() {
   if (waits_for_room()) sleep_.wake_here();
 }

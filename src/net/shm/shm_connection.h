@@ -52,7 +52,7 @@ class ShmFrameWriter {
 
 /// Only a thread that holds the reading mutex calls the receiver: the connection's own thread,
 /// which sleeps until something arrives, or a thread inside Link::help. The connection's own thread
-/// also sends what found no room in the ring. To cut the connection wakes that thread; the first
+/// also sends what found no room in the ring. Cutting the connection wakes that thread; the first
 /// thread that sees the cut makes the last call.
 class ShmConnection final : public QueuedConnection, public Watcher {
  public:

@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// Gives room back after each piece of this size, so that the peer writes while this side reads.
+// Gives room back after each piece of this size, so that the peer writes while this side reads on.
 constexpr std::size_t kReadPiece = 64 << 10;
 constexpr std::size_t kReadTurnBytes = 8 << 20;
 
@@ -55,7 +55,8 @@ bool ShmFrameReader::step(Receiver& receiver, ShmSocket& socket, std::size_t ava
     read_payload(receiver, available - bytes.size());
     return true;
   }
-  // By the room that is given back, the writer learns that one more memory may wait.
+  // From the room that is given back, the writer learns that this memory no longer waits and
+  // another may.
   std::shared_ptr<const SharedMemory> memory = socket.take();
   give_back_room();
   receiver.on_shared(id_of_shared(bytes), std::move(memory));

@@ -25,8 +25,8 @@ struct ShmReached {
   std::shared_ptr<SharedMemory> own;
   std::shared_ptr<const SharedMemory> peers;
 };
-/// Connects to the task that made the offer. Returns nothing if the offer's name cannot be reached
-/// from here, since the task is on another host or in another network namespace. Throws as
+/// Connects to the task that made the offer. Returns nullopt if the offer's name cannot be reached
+/// from here: the task is then on another host or in another network namespace. Throws as
 /// Link::connect does.
 std::optional<ShmReached> reach(const Offer& offer, const std::string& address, Deadline deadline);
 

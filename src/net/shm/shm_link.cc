@@ -1,6 +1,6 @@
 // Each side writes only its own memory, which the other side maps read-only: a peer can lie, but
 // cannot do harm. Two tasks share memory if the caller reaches the abstract Unix socket of the
-// listener. Equal host names are not enough.
+// listener. Equal host names do not prove that they can.
 #include "net/shm/shm_link.h"
 
 #include <utility>
@@ -105,8 +105,8 @@ Receiver* refuse_other_hosts(const std::shared_ptr<Connection>& connection) {
               "--link shm: " + connection->peer() + " is no task of this host");
 }
 
-/// Refuses with kUnavailable if nothing was offered: a listener that is about to end makes no offer
-/// either, and the next try may find another listener.
+/// Refuses the address. The error is kUnavailable if nothing was offered: a listener that is about
+/// to end makes no offer, and the next try may find another listener.
 [[noreturn]] void refuse_address(const std::string& address, bool offered) {
   const std::string what = "--link shm: no memory can be shared with " + address;
   if (!offered)
@@ -145,8 +145,8 @@ std::string ShmLink::listen(const std::string& address, Acceptor acceptor, Accep
   const Offer offer{random_token(), random_token()};
   auto listening =
       std::make_shared<ShmAcceptor>(connections_, offer, std::move(acceptor), refused_);
-  // The address is published before the acceptor starts. A caller that hears of the offer in
-  // between waits at the socket.
+  // The address is published before the acceptor starts. A caller that gets the offer in between
+  // waits at the socket until the acceptor has started.
   std::string published_at = rendezvous_->publish(address, offer, std::move(others));
   listening->start();
   std::lock_guard lock(mutex_);

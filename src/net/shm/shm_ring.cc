@@ -18,8 +18,8 @@ std::size_t piece(std::uint64_t position, std::size_t bytes) {
 }
 
 /// Stores the value, sequentially consistent with the loads that follow, and makes all stores to
-/// the word's cache line leave at once. An exchange would wait for the earlier stores first, and a
-/// polling peer would take the line in between.
+/// the word's cache line leave at once. An atomic exchange would first wait for the earlier stores,
+/// and a polling peer would fetch the line in between.
 void store_at_once(std::atomic<std::uint64_t>& word, std::uint64_t value) {
 #if defined(__SANITIZE_THREAD__)
   word.store(value);  // tsan does not support fences
@@ -39,8 +39,8 @@ ShmPair::ShmPair(std::shared_ptr<SharedMemory> mine, std::shared_ptr<const Share
                                           std::to_string(kShmMemoryBytes));
 }
 
-// Short frames take no room. So head may be further ahead of the tail that was seen last than the
-// ring is long.
+// Returns the room in the ring. Short frames take none, so head may be further ahead of the last
+// tail that was seen than the ring is long.
 std::size_t ShmWriter::room(std::size_t wanted) {
   const std::uint64_t used = head_ - seen_tail_;
   if (used > kShmRingBytes || kShmRingBytes - std::size_t(used) < wanted) {
@@ -70,8 +70,8 @@ void ShmWriter::write(std::span<const std::byte> bytes) {
   head_ += bytes.size();
 }
 
-/// A peer that answered with a short frame says how far it has read in `read`, which is in the
-/// cache line of its head.
+/// The tail of the peer says how far the peer has read. If the peer has answered with a short
+/// frame, its `read` says so, too, and lies in the same cache line as its head.
 bool ShmWriter::all_is_read() const {
   return pair_.theirs().read.load() == head_ || pair_.theirs().tail.load() == head_;
 }

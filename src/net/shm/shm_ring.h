@@ -1,9 +1,9 @@
 // Two rings of bytes between two tasks of one host, one in each direction. Layout: docs/wire.md.
 //
-// Each side has a memory of its own, which only it can write. The memory has the bytes of this
-// side's ring, how many bytes this side has written (head), and how many bytes of the peer's ring
-// it has read (tail). So a peer can lie, but do no harm: what it says is copied once, and then
-// checked.
+// Each side has a memory of its own, which only that side can write. The memory has the bytes of
+// this side's ring, how many bytes this side has written (head), and how many bytes of the peer's
+// ring this side has read (tail). So a peer can lie, but do no harm: this side copies what the peer
+// says once, and then checks the copy.
 #pragma once
 
 #include <algorithm>
@@ -60,8 +60,8 @@ struct ShmPair {
 class ShmReader {
  public:
   explicit ShmReader(const ShmPair& pair) : pair_(pair) {}
-  /// True if something has arrived. Also begins to fetch that, because a caller that checks is
-  /// about to read.
+  /// True if something has arrived. Also begins to fetch it into this core's cache, because a
+  /// caller that checks is about to read.
   bool has_data() const {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed), head = their_head();
     if (head == tail) return false;
@@ -108,8 +108,9 @@ class ShmReader {
 class ShmWriter {
  public:
   ShmWriter(const ShmPair& pair, const ShmReader& reader) : pair_(pair), reader_(reader) {}
-  /// Returns how many bytes can be written now. The number may be too low, but not if it is below
-  /// `wanted`. Throws kDataLoss if the peer claims to have read what was never written.
+  /// Returns how many bytes can be written now. Whenever it returns less than `wanted`, the number
+  /// is exact; otherwise it may be too low. Throws kDataLoss if the peer claims to have read what
+  /// was never written.
   std::size_t room(std::size_t wanted);
   /// Writes at most room() bytes, which the peer sees after publish.
   void write(std::span<const std::byte> bytes);

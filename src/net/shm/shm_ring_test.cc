@@ -158,8 +158,8 @@ TEST_F(ShmRing, RefusesAShortFrameThatIsTooLong) {
   }
 }
 
-// A lying peer may leave part of a short frame unread. The reader then reads what head has
-// announced last.
+// A peer that lies may leave part of a short frame unread. The reader then reads what the latest
+// head announces.
 TEST_F(ShmRing, ForgetsTheRestOfAShortFrameWhenHeadSaysThatItIsInTheRing) {
   const Bytes frame = bytes_of(100, 7);
   std::memcpy(a_.ring(), frame.data(), frame.size());

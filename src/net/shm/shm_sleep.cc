@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// A thread that is about to sleep is asleep after at most so many tries.
+// A thread that is about to sleep sleeps after at most this many tries to wake it.
 constexpr int kMostTries = 100;
 
 long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
@@ -40,8 +40,8 @@ void ShmSleep::awake() {
 }
 
 /// The word on which the thread sleeps belongs to the peer and cannot be changed here. So a thread
-/// that has looked and does not sleep yet cannot be woken, and this function tries again until that
-/// thread sleeps.
+/// that has looked once more, but does not sleep yet, cannot be woken. This function tries again
+/// until that thread sleeps.
 void ShmSleep::wake_here() {
   ++local_wakes_;
   for (int i = 0; i < kMostTries && sleeping_.load(); ++i) {

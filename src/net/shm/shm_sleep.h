@@ -10,14 +10,14 @@
 
 namespace paceline {
 
-/// One thread of each side sleeps for the connection. It announces the sleep in its own memory,
-/// looks once more, and then sleeps on a word in the peer's memory. A peer that has written or read
-/// looks at the announcement and wakes the sleeper. While nobody sleeps, neither side calls the
-/// system. All operations for this are sequentially consistent: either the waker sees the sleeper,
-/// or the sleeper sees the change.
+/// One thread of each side sleeps for the connection. This thread announces the sleep in its own
+/// memory, looks once more, and then sleeps on a word in the peer's memory. A peer that has written
+/// or read looks at the announcement and wakes the sleeper. While nobody sleeps, neither side calls
+/// the system. The loads and stores involved are sequentially consistent: either the waker sees the
+/// sleeper, or the sleeper sees the change.
 ///
 /// A hostile peer owns the word, so it can make the system move the sleeper to another word, where
-/// no wake-up reaches it. Therefore no sleep lasts longer than kLongestSleep.
+/// no wake-up reaches the sleeper. Therefore no sleep lasts longer than kLongestSleep.
 class ShmSleep {
  public:
   enum For : std::uint32_t { kNothing = 0, kData = 1, kRoom = 2 };
@@ -49,7 +49,7 @@ class ShmSleep {
   std::uint32_t wakes_seen_ = 0;  // the peer's `wakes` at the announcement
   std::atomic<std::uint32_t> local_wakes_{0};
   std::atomic<bool> sleeping_{false};
-  /// The last one of the peer's sleeps that this side has ended.
+  /// The last of the peer's sleeps from which this side has woken the peer.
   std::atomic<std::uint32_t> woken_{0};
 };
 

@@ -1,5 +1,5 @@
-// The Unix socket of a connection. Shared memories are passed over it, and when it closes, the peer
-// has gone.
+// The Unix socket of a connection. Shared memories are passed over it. If the peer's end of the
+// socket closes, the peer has gone.
 #pragma once
 
 #include <memory>

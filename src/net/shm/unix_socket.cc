@@ -42,7 +42,8 @@ FileDescriptor new_unix_socket(int flags) {
   return fd;
 }
 
-/// There is room for more descriptors than are wanted, so that surplus ones arrive and are closed.
+/// The most descriptors that a message may bring: more than are wanted, so that surplus ones arrive
+/// here and are closed.
 constexpr std::size_t kMostPassed = 4;
 
 std::vector<FileDescriptor> passed_with(msghdr& message) {
@@ -77,7 +78,7 @@ FileDescriptor listen_at_abstract(const std::string& name) {
 
 std::optional<FileDescriptor> dial_abstract(const std::string& name, Deadline deadline) {
   FileDescriptor fd = new_unix_socket(0);
-  // To connect takes time only if too many others wait to be accepted.
+  // Connecting takes time only if too many callers wait to be accepted.
   const auto left = std::chrono::ceil<std::chrono::microseconds>(deadline.left()).count();
   const timeval patience{std::max<long>(left, 1) / 1'000'000, std::max<long>(left, 1) % 1'000'000};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);

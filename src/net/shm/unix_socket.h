@@ -12,7 +12,7 @@ namespace paceline {
 
 /// Listens at a name with a non-blocking socket. Throws kUnavailable.
 FileDescriptor listen_at_abstract(const std::string& name);
-/// Connects to a name. Returns nothing if nobody listens there in this namespace. Throws
+/// Connects to a name. Returns nullopt if nobody listens at that name in this namespace. Throws
 /// kDeadlineExceeded and kUnavailable.
 std::optional<FileDescriptor> dial_abstract(const std::string& name, Deadline deadline);
 /// True if the system says that the process at the other end runs for this process's user.
@@ -20,8 +20,8 @@ bool is_of_this_user(int socket);
 /// Returns a text such as "a task of this host (pid 12)".
 std::string text_of_unix_peer(int socket);
 
-/// Sends a whole message, together with a descriptor unless `passed` is negative. Returns false if
-/// that did not succeed at once.
+/// Sends a whole message, together with the descriptor `passed` unless that is negative. Returns
+/// false if the socket did not take the message at once.
 bool send_message(int socket, std::string_view text, int passed);
 
 struct UnixMessage {

@@ -12,7 +12,8 @@
 namespace paceline {
 
 /// Reads and writes over a connected socket that somebody else owns, watches and closes; never
-/// blocks. One thread at a time reads, and one at a time writes; the two may run at the same time.
+/// blocks. One thread at a time may read, and one at a time may write; a read and a write may run
+/// at the same time.
 class ByteStream {
  public:
   /// The event of the socket that a stream waits for.
@@ -25,9 +26,9 @@ class ByteStream {
   /// Reads as ::readv does: returns the bytes, 0 if the peer will write no more, or −1 and errno
   /// (EAGAIN: nothing has arrived). Throws kDataLoss for bytes that were changed on the way.
   virtual std::ptrdiff_t read(std::span<const iovec> parts) = 0;
-  /// Writes as ::writev does, without SIGPIPE: returns the bytes that need not be written again, or
-  /// −1 and errno (EAGAIN: no room). Bytes that found no room come first in the next call,
-  /// unchanged.
+  /// Writes as ::writev does, without SIGPIPE: returns the number of bytes that need not be written
+  /// again, or −1 and errno (EAGAIN: no room). The next call must begin with the bytes that found
+  /// no room, unchanged.
   virtual std::ptrdiff_t write(std::span<const iovec> parts) = 0;
   /// True if `read` would find bytes that the socket no longer shows as readable.
   virtual bool holds_unread() const { return false; }

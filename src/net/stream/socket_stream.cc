@@ -8,7 +8,8 @@
 namespace paceline {
 namespace {
 
-// To gather up to this many bytes takes less time than the system takes for a list of parts.
+// Copying up to this many bytes into one place takes less time than the system takes for a list of
+// parts.
 constexpr std::size_t kGatheredBytes = 4 << 10;
 
 }  // namespace

@@ -20,7 +20,7 @@ class BadCable : public testing::TestWithParam<Way> {
  protected:
   BadCable() { listener_.reply(); }
 
-  /// One connection: frames go out, and their answers return, unless it ends before.
+  /// One connection: frames go out, and their answers return, unless the connection ends first.
   struct Call {
     TestReceiver near;
     TestReceiver* far = nullptr;

@@ -14,11 +14,11 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kBufferBytes = 64 << 10;
-// The most bytes of a read where no message is expected. Most of a large payload should not pass
+// The most bytes of a read that begins between two frames. Most of a large payload should not pass
 // through the buffer, and only the header says where the payload belongs.
 constexpr std::size_t kFirstBytes = 8 << 10;
-// If this many bytes arrived at once, more have probably arrived meanwhile. To look again costs
-// less than to wait again.
+// If this many bytes arrived at once, more have probably arrived meanwhile. Looking again costs
+// less than waiting again.
 constexpr std::size_t kStreamBytes = 4 << 10;
 // Reads this many bytes of a payload at once, and takes their checksum while they lie in a cache.
 constexpr std::size_t kReadPieceBytes = 256 << 10;

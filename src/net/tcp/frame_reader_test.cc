@@ -109,7 +109,8 @@ TEST(FrameReader, NoticesEachChangedBit) {
   }
 }
 
-// A changed length is noticed with the header: the reader does not wait for as many bytes.
+// The reader notices a changed length as soon as it has the header: it does not first wait for as
+// many bytes.
 TEST(FrameReader, NoticesAChangedLengthWhenTheHeaderIsThere) {
   TcpHeaderBytes header = encode_tcp({.payload_bytes = 4});
   header[6] ^= std::byte{1};

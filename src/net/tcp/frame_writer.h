@@ -28,8 +28,9 @@ class FrameBatch {
   FrameBatch(const FrameBatch&) = delete;
   FrameBatch& operator=(const FrameBatch&) = delete;
   /// Computes the checksums of the batch's payload bytes. Call it before send, unless the stream
-  /// checks bytes by itself; the checksums are then 0. `first` is the checksum of the first frame,
-  /// which continues from batch to batch. If there is much to send, do not call it under a lock.
+  /// checks bytes by itself; the checksums are then 0. `first` is the checksum so far of the first
+  /// frame, which may continue from batch to batch. If there is much to send, do not call it under
+  /// a lock.
   void take_checksums(ChecksumSoFar& first);
   /// Sends as ByteStream::write does.
   std::ptrdiff_t send(ByteStream& stream) const;

@@ -7,10 +7,11 @@
 namespace paceline {
 namespace {
 
-// A bound has room for some ten packets: with fewer, packets would wait for one another.
+// The least bound of a stream. It has room for some ten packets: with fewer, packets would wait for
+// one another.
 constexpr double kLeastBound = 16 << 10;
-// How much of a stream's bytes still counts at the next look. A worker that computes for a second
-// sends nothing meanwhile, but still counts.
+// The part of a stream's bytes that still counts at the next look. So a worker that computes for a
+// second, and sends nothing meanwhile, still counts.
 constexpr double kFades = 0.8;
 // If the streams count as fewer than this many, the busiest one has the link almost to itself.
 constexpr double kAlone = 1.25;
@@ -24,7 +25,7 @@ bool waits(const TcpWay& way) {
 
 }  // namespace
 
-// The bound follows the highest rate ever seen. A bound that followed the present rate could lower
+// The bound follows the highest rate so far. A bound that followed the present rate could lower
 // that rate again and again.
 std::size_t IncomingShares::bound(std::span<IncomingStream* const> streams, Duration passed) {
   double brought = 0, busiest = 0;

@@ -17,10 +17,10 @@ struct IncomingStream {
   double recent = 0;           // the most bytes between two looks, decaying with each look
 };
 
-/// Streams through one queue share its link in proportion to their bytes in the queue. TCP lets
-/// each stream queue more until the queue is full and a packet is lost, so that chance decides the
-/// shares for many seconds. If the receiver bounds all streams alike, the queue never fills and the
-/// shares are even.
+/// Several streams whose packets wait in one queue share the link in proportion to their bytes in
+/// the queue. TCP lets each stream queue more until the queue is full and a packet is lost, so that
+/// chance decides the shares for many seconds. If the receiver bounds all streams alike, the queue
+/// never fills and the shares are even.
 ///
 /// All bounds together equal what the link brings in `kQueued`: enough to keep the link busy, and
 /// more than a short path holds at once. A stream that sends less than its share is not slowed
@@ -31,8 +31,8 @@ class IncomingShares {
   static constexpr Duration kQueued = std::chrono::milliseconds(12);
 
   /// Returns how many bytes of each stream over a short path may be under way at once. 0: no bound,
-  /// because no link is full, or there is nothing to divide. Call it a few times a second; `passed`
-  /// is the time since the last call.
+  /// because no link is full, or because one stream alone uses it. Call it a few times a second;
+  /// `passed` is the time since the last call.
   std::size_t bound(std::span<IncomingStream* const> streams, Duration passed);
 
  private:

@@ -63,8 +63,7 @@ class FullLink {
     return rate;
   }
 
-  /// Makes a turn. The link's queue is as long as it must be for all streams together to have the
-  /// link's rate.
+  /// Makes a turn. The link's queue grows until all streams together have the link's rate.
   void turn(double bound) {
     double round_trip = delay_, too_long = 10;
     for (int i = 0; i < 40 && rate_of_all(bound, delay_) > kBytesPerS; ++i) {

@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 /// getaddrinfo takes no deadline and cannot be stopped, so a separate thread calls it. Nobody waits
-/// for that thread, and it owns everything that it uses.
+/// for that thread to end, and it owns everything that it uses.
 NameAnswer ask_until(const Address& address, Deadline deadline, const NameService& service) {
   std::promise<NameAnswer> promise;
   std::future<NameAnswer> answer = promise.get_future();

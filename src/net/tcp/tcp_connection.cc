@@ -36,8 +36,8 @@ Heartbeat::Pulse Heartbeat::tick(bool heard) {
   return dead ? Pulse::kSilent : Pulse::kAlive;
 }
 
-// True if the other host's system has acknowledged the heartbeats lately. It still does when the
-// peer's process is stopped.
+// True if the other host's system has lately acknowledged the heartbeats. The system does so even
+// when the peer's process is stopped.
 bool Heartbeat::is_acknowledged(Duration lately) const {
   tcp_info info{};
   socklen_t bytes = sizeof info;
@@ -66,8 +66,8 @@ Heartbeat::Sound Heartbeat::listen() try {
 
 namespace {
 
-/// Writes this many bytes at a time. Their checksum is taken just before, so they still lie in a
-/// cache.
+/// Writes this many bytes at a time. The checksum of these bytes is taken just before, so they
+/// still lie in a cache.
 constexpr std::size_t kPieceBytes = 256 << 10;
 
 }  // namespace
@@ -91,8 +91,8 @@ void TcpConnection::start(Receiver& receiver) {
     wait_readable();
     leave_rest();
   }
-  // The first frames may have arrived together with bytes that were read earlier. Another thread
-  // must look for them, since a thread that helps leaves them to the one that is reading.
+  // The first frames may have arrived together with bytes that were read earlier. The socket no
+  // longer announces them, so a thread of the poller looks for them.
   if (stream_->holds_unread()) help_soon();
 }
 
@@ -157,7 +157,8 @@ bool TcpConnection::in_message() {
   return reader_.in_message();
 }
 
-/// The caller holds the reading mutex. Does nothing if others read.
+/// The caller holds the reading mutex. Does nothing if the poller already waits, or if the socket
+/// is lent.
 void TcpConnection::wait_readable() {
   if (finished_ || read_waits_ || lent_) return;
   read_waits_ = true;
@@ -245,8 +246,8 @@ QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, 
   return {std::size_t(sent), all ? Room::kMore : Room::kNone};
 }
 
-/// Returns how many bytes found room; −1: the connection has failed. Reads payloads only while it
-/// holds the mutex, since they are given back once the socket is gone.
+/// Returns how many bytes found room; −1: the connection has failed. Reads the payloads only while
+/// it holds the mutex, since payloads are given back once the socket is gone.
 std::ptrdiff_t TcpConnection::write(FrameBatch& batch, ChecksumSoFar& checksum) {
   std::ptrdiff_t sent = -1;
   int why = EPIPE;
@@ -321,7 +322,7 @@ void TcpConnection::look_at_way() {
 }
 
 // The system forgets the bound when it gives the socket more memory, so each call sets the bound
-// again.
+// even if it has not changed.
 void TcpConnection::bound_incoming(std::size_t bytes) {
   const bool bounds = bytes > 0 && way_is_short_;
   if (!std::exchange(bounded_, bounds) && !bounds) return;

@@ -43,7 +43,7 @@ class Heartbeat {
 };
 
 /// Only a thread that holds the reading mutex calls the receiver: a thread of the poller, or one
-/// inside Link::help or Link::wait. The poller sends what the socket does not take at once. To cut
+/// inside Link::help or Link::wait. The poller sends what the socket does not take at once. Cutting
 /// the connection shuts the socket down, which the reader sees.
 class TcpConnection final : public QueuedConnection, public Watcher {
  public:
@@ -71,12 +71,12 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   int fd() const;
   /// True in the middle of a message.
   bool in_message();
-  /// Sends heartbeats and checks for the peer's. Also measures the round trip: once this has proved
-  /// short, another congestion control may be better. The timer calls it
-  /// LivenessTimer::kTicksOfDeath times per dead_after.
+  /// Sends heartbeats and checks for the peer's. Also measures the round trip: if it proves short,
+  /// another congestion control may be better. The timer calls it LivenessTimer::kTicksOfDeath
+  /// times per dead_after.
   void tick();
   bool made_by_peer() const { return made_ == Made::kByPeer; }
-  /// The incoming stream, as of the last tick. Only the ticking thread may call this, and
+  /// The incoming stream, as of the last tick. Only the ticking thread may call this function and
   /// bound_incoming.
   IncomingStream& incoming() { return incoming_; }
   /// Bounds the bytes under way to this end, if the round trip is short; 0: no bound.

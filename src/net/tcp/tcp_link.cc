@@ -20,11 +20,11 @@ namespace paceline {
 // A waiting thread reads by itself, so that a reply wakes one thread instead of two; each wake-up
 // takes some 20 µs.
 //
-// To lend a socket and to take it back take one call of epoll_ctl each, and nothing has to be
+// Lending a socket and taking it back take one call of epoll_ctl each, and nothing has to be
 // cancelled. This is why the poller is our own (net/poll).
 //
 // A ps waits in the same call. So it reads by itself if its link has one thread. If the link has
-// several threads, they go on reading in parallel.
+// several threads, these go on reading in parallel.
 
 class TcpWaiter::Borrowing {
  public:
@@ -85,9 +85,9 @@ bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline, TimePoint tim
 
 bool TcpWaiter::given_up() const { return polled_[kDescriptor].revents != 0; }
 
-/// Accepts sockets at one address and joins them in pairs. Drops a socket that says nothing in
-/// time, or whose pair does not arrive in time. While it waits for its pair, a socket costs a few
-/// hundred bytes.
+/// Accepts sockets at one address and joins them in pairs, one pair for each connection. Drops a
+/// socket that says nothing in time, or whose pair does not arrive in time. A socket that waits for
+/// its pair costs a few hundred bytes.
 class TcpAcceptor final : public SocketAcceptor {
  public:
   /// Tells `offer` to callers that ask for shared memory.
@@ -245,7 +245,7 @@ void introduce(ByteStream& stream, const Preamble& preamble, const std::string& 
     throw error_of_socket(address, errno);
 }
 
-/// Returns nothing for a listener that closed the socket after these bytes, which are not an offer.
+/// The listener has closed the socket after these bytes, which are not an offer: returns nullopt.
 /// Throws if the bytes say that the listener accepts only callers that encrypt.
 std::nullopt_t nothing_after(std::span<const std::byte> bytes, const std::string& address) {
   try {
@@ -309,7 +309,8 @@ std::string TcpLink::listen(const std::string& address, Acceptor acceptor,
   return socket.address;
 }
 
-/// Both sides prove that they belong to the job, if the link requires it.
+/// Opens the stream of a socket that this side has connected. Both sides prove that they belong to
+/// the job, if the link requires it.
 StreamSocket TcpLink::open(FileDescriptor fd, const std::string& address, Deadline deadline) const {
   auto stream = streams_->of_dialled(fd.get(), address);
   try {

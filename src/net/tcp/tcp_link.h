@@ -21,9 +21,9 @@
 
 namespace paceline {
 
-/// Reads on a waiter's thread what the poller's threads would read. Makes one wait at a time. For
-/// as long as a wait lasts, the connections that existed at its beginning lend it their sockets. It
-/// allocates only if it meets more connections than ever before.
+/// Reads on a waiting thread what the poller's threads would read. Makes one wait at a time. For as
+/// long as a wait lasts, the connections that existed at its beginning lend it their sockets. It
+/// allocates only if there are more connections than at any earlier wait.
 class TcpWaiter {
  public:
   /// Does what Link::wait does.
@@ -60,15 +60,16 @@ class TcpLink : public Link, public Rendezvous {
 
   std::string publish(const std::string& address, const Offer& offer, Acceptor others) override;
   std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) override;
-  /// As ask_for_offer, but asks nothing of another host, which cannot share memory.
+  /// As ask_for_offer, but asks nothing if the address is on another host, which cannot share
+  /// memory.
   std::optional<Offer> ask_own_host_for_offer(const std::string& address, Deadline deadline);
   const std::shared_ptr<Poller>& poller() const override { return connections_->poller(); }
 
  private:
   std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
   /// Ticks the connections, and divides the incoming bytes evenly among the connections that peers
-  /// have made. Only these count, since a task that is called serves many peers, and its link is
-  /// the one that fills.
+  /// have made. Only those connections count, since a task that accepts connections serves many
+  /// peers, and its link is the one that fills.
   void tick();
 
   StreamSocket open(FileDescriptor fd, const std::string& address, Deadline deadline) const;

@@ -18,9 +18,10 @@ namespace paceline {
 
 /// The path to the other end of a connected socket, as the system measures it.
 struct TcpWay {
-  Duration round_trip{};           // smoothed
-  Duration shortest_round_trip{};  // of the last minutes; queues that pass do not count in it
-  std::uint64_t received = 0;      // bytes
+  Duration round_trip{};  // smoothed
+  /// The shortest of the last minutes, so without the wait in queues that pass.
+  Duration shortest_round_trip{};
+  std::uint64_t received = 0;  // bytes
   /// True if the round trip is so short that the path must be within one cluster, where hardly any
   /// packets are lost.
   bool is_short() const { return shortest_round_trip <= std::chrono::milliseconds(10); }
@@ -32,7 +33,7 @@ std::optional<TcpWay> way_of(int fd);
 /// better congestion control if there is one. Errors show at the first use.
 void set_up_socket(int fd);
 
-/// Chooses a better congestion control, if there is one. Call it again once a round trip has proved
+/// Chooses a better congestion control, if there is one. Call it again once the round trip proves
 /// short: while a queue is full, the round trip looks long.
 void take_better_congestion_control(int fd);
 
@@ -41,12 +42,12 @@ void take_better_congestion_control(int fd);
 void bound_under_way(int fd, std::size_t bytes);
 
 /// Returns the congestion controls that serve a socket better than its `present` one; the caller
-/// chooses the first that the system has. All of them slow down for losses alone. Every Linux has
-/// Reno, and lets everybody use it.
+/// chooses the first that the system has. All of them slow down only when packets are lost. Every
+/// Linux has Reno, and lets everybody use it.
 ///
 /// BBR sends at a rate that it estimates. Within a host, that rate is half of what the host can do.
-/// Over a short path, a new burst takes more than its share of a busy link, so that the workers of
-/// a parameter server fall into step, and leave the link idle while all of them compute. A long
+/// Over a short path, a new burst takes more than its share of a busy link. The workers of a
+/// parameter server then fall into step, and leave the link idle while all of them compute. A long
 /// path may lose packets, which BBR handles better, so a socket over a long path keeps the system's
 /// choice.
 std::span<const std::string_view> better_congestion_controls(std::string_view present,

@@ -95,7 +95,7 @@ TEST(TcpAcceptor, WaitsWhenOutOfDescriptors) {
   const auto first = link->connect(listener.address(), receiver, soon());
   ASSERT_NE(listener.receiver(0), nullptr);
 
-  // Connects first, but is accepted only after the limit is set.
+  // This socket connects first, but is accepted only after the limit is set.
   RawSocket waiting(listener.address());
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);

@@ -1,5 +1,5 @@
-// Every link passes one suite of tests (conformance_*_test.cc), over the list of links below. A new
-// link adds one line.
+// Every kind of link passes one suite of tests (conformance_*_test.cc), over the list of links
+// below. A new kind of link adds one line to the list.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -219,7 +219,8 @@ class Listener {
   const std::string& address() const { return address_; }
   void destroy_link() { link_.reset(); }
   void reply() { reply_ = true; }
-  /// Return the receiver and the connection of the i-th peer, or null if it did not arrive in time.
+  /// Both wait for the i-th peer, and return its receiver or its connection; null if that peer did
+  /// not arrive in time.
   TestReceiver* receiver(std::size_t i) {
     std::unique_lock lock(mutex_);
     accepted_.wait_for(lock, kPatience, [&] { return receivers_.size() > i; });

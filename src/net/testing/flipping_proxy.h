@@ -20,8 +20,8 @@ namespace paceline {
 enum class Way { kToListener, kToCaller };
 
 /// A bit to change in the bytes that a data socket, or any encrypted socket, carries in one
-/// direction. `byte` counts from 0, after the preamble; on an encrypted socket, after as many bytes
-/// as a preamble has.
+/// direction. `byte` counts the bytes after the preamble from 0; on an encrypted socket, it counts
+/// from after as many bytes as a preamble has.
 struct Flip {
   Way way = Way::kToListener;
   std::size_t byte = 0;

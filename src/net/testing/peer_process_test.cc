@@ -1,4 +1,4 @@
-// Tests peers that die or stop, over each link between processes.
+// Tests peers that die or stop, over each kind of link between processes.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>

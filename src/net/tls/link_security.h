@@ -30,7 +30,7 @@ struct LinkSecurity {
   bool has_proof() const { return key.has_value() || certificates.has_value(); }
 };
 
-/// Returns the key file if the user names none: that of $PACELINE_KEY_FILE, or else
+/// Returns the key file to use if the user names none: that of $PACELINE_KEY_FILE, or else
 /// ~/.config/paceline/key; empty for a user without a home folder.
 std::string usual_key_file();
 

@@ -47,8 +47,9 @@ int digit_of(char c) {
   throw Error(code, file + " cannot be read: " + std::generic_category().message(errno));
 }
 
-/// Refuses a file that others may read or change. For a pipe, only its owner counts. Root may let a
-/// group read its file: Kubernetes mounts a Secret in this way for a user that is not root.
+/// Refuses a file that others than its owner may read or change. Pipes are for their owner alone,
+/// so they pass. A group may read a file of root: Kubernetes mounts a Secret in this way for a user
+/// that is not root.
 void check_private(int fd, const std::string& file, const std::string& path) {
   struct stat state = {};
   if (::fstat(fd, &state) != 0) throw_unreadable(file);

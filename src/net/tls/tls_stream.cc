@@ -175,8 +175,8 @@ std::ptrdiff_t TlsStream::failed_read(int result) {
     errno = EAGAIN;
     return -1;
   }
-  // A peer that was killed sends no end of stream, and an attacker who cuts the stream cannot send
-  // one. So this is an error.
+  // A peer that was killed sends no end of stream, and neither can an attacker who cuts the stream.
+  // So a stream that ends without it is an error.
   if (ended_ || error_number_ != 0) {
     errno = ended_ ? ECONNRESET : error_number_;
     return -1;

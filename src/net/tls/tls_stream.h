@@ -21,8 +21,8 @@ struct bio_st;
 namespace paceline {
 
 /// TLS over a socket. OpenSSL reads from and writes to buffers of the stream; only the stream calls
-/// the system, and keeps encrypted bytes that found no room. `read` and `write` exclude each other
-/// for the time of a few records.
+/// the system, and it keeps encrypted bytes that found no room. `read` and `write` exclude each
+/// other for the time of a few records.
 class TlsStream final : public ByteStream {
  public:
   struct FreeSsl {

@@ -84,7 +84,7 @@ TEST_F(TlsPair, RenewsItsKeysAndLosesNothing) {
   EXPECT_LE(caller().renewals(), 50);
 }
 
-// Bytes that find no room in the socket are written again later, but counted only once.
+// Bytes that find no room in the socket are passed to `write` again later, but counted only once.
 TEST_F(TlsPair, WritesAgainWhatFoundNoRoom) {
   make();
   const auto bytes = pattern(8'000'000, 5);
@@ -130,7 +130,7 @@ TEST_F(TlsPair, RefusesARecordOfWhichAnyByteWasChanged) {
     make();
     auto bytes = pattern(100, 1);
     const iovec all{bytes.data(), bytes.size()};
-    // The test takes the record off the wire, changes it and puts it back.
+    // The test takes the record out of the socket, changes it and puts it back.
     ASSERT_EQ(caller_->write({&all, 1}), 100);
     std::array<unsigned char, 4096> wire;
     const ssize_t length = ::recv(answerer_fd_.get(), wire.data(), wire.size(), MSG_DONTWAIT);

@@ -62,7 +62,7 @@ class TracedReceiver : public ForwardingReceiver {
     began_ = timeline_.recording() ? std::chrono::steady_clock::now() : TimePoint();
     return ForwardingReceiver::place_payload(header);
   }
-  // If the frame itself begins or ends the recording, the timeline does not show the frame.
+  // If the frame's own handling begins or ends the recording, the timeline does not show the frame.
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
     if (payload.empty() && timeline_.recording()) began_ = std::chrono::steady_clock::now();
     ForwardingReceiver::on_frame(header, payload);

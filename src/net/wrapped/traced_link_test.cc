@@ -45,7 +45,7 @@ TEST(TracedLink, ShowsFramesThatAreSentAndReceived) {
                                                    "send type5 100"));
   connection->close(Deadline::after(kPatience));
   receiver.wait_closed();
-  listener.receiver(0)->wait_closed();  // so that its last frame is on the timeline
+  listener.receiver(0)->wait_closed();  // waits, so that its last frame is on the timeline
   EXPECT_THAT(names_in(there), UnorderedElementsAre("receive type3 100", "receive type4 0",
                                                     "receive frame 0", "receive type5 100"));
 }

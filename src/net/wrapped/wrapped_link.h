@@ -1,4 +1,4 @@
-// A link with a layer between it and its users. This file has the code that only forwards.
+// A link with a layer between it and its users. The classes here only forward.
 #pragma once
 
 #include <functional>
@@ -34,8 +34,8 @@ class ForwardingReceiver : public Receiver {
   Receiver& receiver_;
 };
 
-/// Forwards every call to another connection. It turns send_copy into send, so that a subclass need
-/// override only send.
+/// Forwards every call to another connection, but passes a send_copy on as a send, so that a
+/// subclass need override only send.
 class ForwardingConnection : public Connection {
  public:
   explicit ForwardingConnection(std::shared_ptr<Connection> connection)
@@ -61,8 +61,8 @@ class ForwardingConnection : public Connection {
   const std::shared_ptr<Connection> connection_;
 };
 
-/// Says how to wrap another link. `peer` is the address that was connected to, or the accepted
-/// connection's name for its peer.
+/// Says how to wrap another link. `peer` is the address to which this side connected, or the
+/// accepted connection's name for its peer.
 struct LinkWrapping {
   /// Makes the receiver that replaces `receiver`, which outlives it.
   std::function<std::unique_ptr<Receiver>(Receiver& receiver, const std::string& peer)> receiver;
