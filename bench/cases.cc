@@ -212,8 +212,8 @@ void measure_reduction(Recorder& recorder, const std::string& name,
   recorder.add(figure_of(name, "us", times));
 }
 
-/// The case `collectives`. Each figure is the time from the moment that all members have opened a
-/// reduction until the first one has all sums: no step is made and nothing is committed.
+/// The case `collectives`. Each figure is the time from the moment at which all members have opened
+/// a reduction until the first member has all sums: no step is made and nothing is committed.
 void measure_collectives(Recorder& recorder) {
   if (rank_by_mpirun()) return measure_as_mpi_rank(recorder);
   for (const int members : kReducingMembers) measure_beside_bound(recorder, members);
@@ -373,7 +373,8 @@ Report run_fetch(const Fetched& fetched) {
   return run_train(arguments);
 }
 
-/// The times that are measured in turn: those of the workload, and those of the loops beside it.
+/// The times that are measured in turn: those of the workload, and those of the bare loops with
+/// which it is compared.
 struct FetchTimes {
   std::vector<double> added, bare, socket_and_product;
 };

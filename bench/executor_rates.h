@@ -23,8 +23,9 @@ const std::vector<TinyChain>& tiny_chains();
 /// Makes the chain ready to run, with its ops unfused.
 std::unique_ptr<Runner> make_runner(const TinyChain& chain, int threads);
 
-/// The case `executor`: ns per op of the chains, the share of a step that its accounting takes
-/// (calls × the cost of one ÷ the step's time), and the seconds until a deep graph can train.
+/// The case `executor`: ns per op of the chains; the share of a step that its accounting takes (the
+/// number of accounting calls × the cost of a call ÷ the step's time); and the seconds until a deep
+/// graph can train.
 void measure_executor(Recorder& recorder);
 
 }  // namespace paceline::bench

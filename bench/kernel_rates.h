@@ -1,4 +1,4 @@
-// The kernels that take most of the workloads' time, one by one.
+// The kernels that take most of the workloads' time, each measured by itself.
 #pragma once
 
 #include <memory>

@@ -19,7 +19,7 @@ constexpr Message kLarge{18, 4'194'304};
 constexpr Size kOneWay[] = {{"75 MB", kLarge}, {"100 × 10 KB", {100, 10'000}}};
 constexpr double kMicro = 1e6, kGigabyte = 1e9;
 constexpr double kLeastLinkSeconds = 0.1;
-// The exchanges in one call; in each, a piece goes there and back.
+// The number of exchanges in one call; in each exchange, a piece goes there and back.
 constexpr std::uint32_t kExchanges = 16;
 
 bool exists(const std::string& kind) {

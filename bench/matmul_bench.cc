@@ -1,5 +1,5 @@
-// Matrix products of the workloads: our tiles on 1 and 2 threads beside one plain dnnl_sgemm on one
-// thread.
+// Measures the matrix products of the workloads: our tiles on 1 and 2 threads beside a plain
+// dnnl_sgemm on one thread.
 #include <benchmark/benchmark.h>
 #include <dnnl.h>
 #include <omp.h>

@@ -7,7 +7,7 @@
 
 namespace paceline::bench {
 
-/// Both ends of a connection must be of one kind. For one thread.
+/// One end of a connection. Both ends must be of the same kind. For one thread.
 class SocketEnd {
  public:
   virtual ~SocketEnd() = default;

@@ -30,7 +30,7 @@ int threads_of(const Cluster& cluster) {
   return !cluster.distributed() && cluster.threads > 0 ? cluster.threads : usable_cores();
 }
 
-// Returns the link that moves bytes between tasks of one host; none if they share memory.
+// Returns the link that moves bytes between tasks of one host; empty if the tasks share memory.
 std::string moving_link(const Cluster& cluster) {
   return !cluster.distributed() || shares_memory(cluster) ? "" : "tcp";
 }
@@ -43,7 +43,7 @@ std::vector<std::string> train_arguments(const StepCase& one, bool trains) {
   return arguments;
 }
 
-/// The runs of one case, each with the roof that was measured around it.
+/// The runs of one case, each with the roofs that were measured before it and after it.
 class StepRuns {
  public:
   StepRuns(Recorder& recorder, const StepCase& one)

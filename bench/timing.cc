@@ -16,8 +16,8 @@ double seconds_of(std::int64_t calls, const Call& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-// Returns the number of calls that take `least_seconds`. To find it, doubles the number until the
-// calls take a tenth of that time, and then scales it.
+// Returns the number of calls that take `least_seconds`. Doubles the number until the calls take a
+// tenth of that time, and then scales it up.
 std::int64_t calls_for(double least_seconds, const Call& call) {
   call();
   std::int64_t calls = 1;

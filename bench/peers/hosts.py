@@ -30,7 +30,7 @@ class Hosts:
 
     def make(self):
         switch = self.prefix + "switch"
-        burst = max(131072, int(self.gbps * 125000))  # what passes in a millisecond, at least one large segment
+        burst = max(131072, int(self.gbps * 125000))  # the bytes of a millisecond, but at least one large segment
         limit = f"root handle 1: tbf rate {self.gbps * 1e6:.0f}kbit burst {burst} latency 20ms"
         run(f"ip netns add {switch}")
         run(f"ip -n {switch} link add bridge0 type bridge")

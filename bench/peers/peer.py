@@ -58,7 +58,7 @@ def read_arguments(about, models, ps=False, workers=False, training=False, devic
         parser.error("--data needs --steps, and resnet or cifar10 --recipe fast")
     several = getattr(args, "workers", 1)
     if not args.threads and several > 1 and not (args.task or "").startswith("ps"):
-        args.threads = max(1, len(os.sched_getaffinity(0)) // several)  # as Paceline's: they share the cores
+        args.threads = max(1, len(os.sched_getaffinity(0)) // several)  # workers share the cores, as Paceline's do
     return args
 
 
@@ -161,5 +161,5 @@ def line_of(task):
         try:
             return json.loads(line)
         except ValueError:
-            continue  # the library's own words
+            continue  # a line that the library has printed
     sys.exit("a task ended without a result")

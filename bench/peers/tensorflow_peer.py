@@ -181,7 +181,7 @@ def train(server, index):
         if not server:
             return run
         peer.say(run)
-        while True:  # the others are still measured: the load stays
+        while True:  # keeps up the load while the others are still measured
             step()
 
 

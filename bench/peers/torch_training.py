@@ -105,7 +105,7 @@ class Fast(Recipe):
     undistorted = normalised
 
     def distorted(self, images, records, epoch, draws):
-        half = torch.randint(2, (50_000,), generator=self.draws(1)).bool()  # mirrored in even epochs, the others in odd ones
+        half = torch.randint(2, (50_000,), generator=self.draws(1)).bool()  # these are mirrored in even epochs, the others in odd ones
         return self.normalised(mirrored(moved(images, 2, "reflect", draws), half[records % 50_000] != bool(epoch % 2)))
 
     def scores(self, images):

@@ -195,7 +195,8 @@ TEST_P(ConformanceOfWaits, WhatHelpLeavesUnsentIsSent) {
     ends.connection->send({}, payload, &SentCounter::add, &sent);
     while (sent.count() < i && !ends.link->help()) {
     }
-    ASSERT_TRUE(sent.wait(i));  // helped in the middle of the frame, and not afterwards
+    // This thread has helped in the middle of the frame, and helps no longer.
+    ASSERT_TRUE(sent.wait(i));
   }
 }
 

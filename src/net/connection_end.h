@@ -27,8 +27,8 @@ class ConnectionEnd {
 
   void note(const Error& error);
 
-  /// Returns the noted error. If there is none, returns an error that says that the peer has gone.
-  /// `position` says where in a message this happened, and may be empty.
+  /// Returns the noted error. If there is none, returns an error that says that the peer has closed
+  /// or died. `position` says where in a message the connection ended, and may be empty.
   Error reason(const std::string& position) const;
 
  private:

@@ -44,7 +44,7 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
   bool waits_for_room() const { return waiting_; }
   /// Sends what waits, unless another thread is sending.
   bool go_on();
-  /// Gives back every queued frame. Nothing is sent any more.
+  /// Gives back every queued frame. From then on nothing is sent.
   void drop_queue();
   /// Notes the cause, unless an earlier one exists, and cuts the connection.
   void fail(const Error& error);

@@ -1,5 +1,5 @@
 // A job over TCP whose cable changes a bit. The task that notices the change says so and names the
-// other task; the connection is made anew, and the job ends as if nothing had been changed.
+// other task. The connection is made anew, and the job ends as if nothing had been changed.
 #include <gtest/gtest.h>
 
 #include "net/tcp/tcp_header.h"
@@ -35,7 +35,8 @@ class BadCableRun : public JobFixture {
     spec_.ps = {proxy_->address()};
   }
 
-  /// Trains. Returns the error with which the worker ended; empty when it made its steps.
+  /// Trains. Returns the error with which the worker ended; empty when the worker made all its
+  /// steps.
   std::string train() {
     PsStoreOptions options = store_options(0);
     options.link_factory = nullptr;
@@ -70,10 +71,12 @@ class BadCableRun : public JobFixture {
 
 class BadCableJob : public ::testing::TestWithParam<Way> {};
 
-// Each run changes one byte: the first byte, or one that is a multiple of kStride further.
+// Each run changes one byte: in the first run the first byte, and in each later run the byte that
+// lies kStride further.
 constexpr std::size_t kStride = 13;
 
-// A change before the ps has welcomed the worker brings no message: the bytes are just sent again.
+// If a byte changes before the ps has welcomed the worker, no message tells of it: the bytes are
+// just sent again.
 const std::size_t kWelcomeBytes = kTcpFramingBytes + encode(Welcome{}).size();
 
 TEST_P(BadCableJob, GoesOnAsIfNothingHadBeenChanged) {

@@ -12,7 +12,7 @@ void check_empty(const FrameHeader& header) {
 }
 
 constexpr int kInARow = 16;
-// An answer that takes longer was lost with its connection, or is of no use.
+// An answer that takes longer than this was lost with its connection, or is of no use.
 constexpr Duration kAnswerWithin = std::chrono::seconds(1);
 
 std::int64_t nanoseconds_now() {

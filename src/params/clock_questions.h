@@ -18,7 +18,8 @@ class ClockQuestions {
   ClockQuestions(Timeline* timeline, std::string task)
       : timeline_(timeline), task_(std::move(task)) {}
 
-  /// A connection has been made: asks several times, each time after the last answer.
+  /// Call it when a connection has been made: asks several times, each time after the previous
+  /// answer.
   void begin(Connection& to);
   /// Asks once, unless the timeline has no use for the answer, or an answer is still under way.
   void ask(Connection& to);
@@ -30,8 +31,9 @@ class ClockQuestions {
 
   Timeline* const timeline_;
   const std::string task_;
-  std::atomic<std::int64_t> asked_{0};  // when it asked, in nanoseconds; 0: no answer is due
-  std::atomic<int> more_{0};            // questions to ask after the next answers
+  /// The time of the question under way, in nanoseconds; 0: no answer is due.
+  std::atomic<std::int64_t> asked_{0};
+  std::atomic<int> more_{0};  // questions to ask after the next answers
 };
 
 /// Answers a question (kAskClock). Throws kDataLoss when it has a payload.

@@ -37,7 +37,7 @@ class SentFrames : public Connection {
 
 class ClockQuestionsTest : public ::testing::Test {
  protected:
-  // The asked task's answer to the last question.
+  // Returns the other task's answer to the last question.
   FrameHeader answer() {
     tell_clock(asked_.frames.back(), told_);
     return told_.frames.back();

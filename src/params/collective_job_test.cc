@@ -1,4 +1,4 @@
-// Whole all-reduces in one process, over every link by which workers can reach each other.
+// Whole all-reduces in one process, over every kind of link between workers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -208,7 +208,8 @@ TEST_P(CollectiveJob, AWorkerWithOtherVariablesIsRefused) {
   store->goodbye();
 }
 
-// A worker that was stopped is told in the middle of a step that the others went on without it.
+// The worker was stopped for a while. In the middle of a step it is told that the others went on
+// without it.
 TEST_P(CollectiveJob, AStepReadsItsValuesToItsEndThoughTheWorkerHasLeftTheGroup) {
   make_spec(2);
   join_timeout_ = 1s;

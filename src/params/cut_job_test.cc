@@ -1,4 +1,4 @@
-// A connection that is cut is made anew; nothing is lost or done twice.
+// Tests that a connection that is cut is made anew, and that nothing is lost or done twice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -45,8 +45,8 @@ class CuttingProxy {
 
   const std::string& address() const { return address_; }
   /// Cuts the connection that is about to pass on frame number `first`, counted from 0 over both
-  /// directions of all connections. After that, cuts at every `every`-th frame; with 0, cuts only
-  /// once.
+  /// directions of all connections. After that, cuts at every `every`-th frame; if `every` is 0,
+  /// cuts only once.
   void cut(std::uint64_t first, std::uint64_t every = 0);
   /// The number of frames that were passed on.
   std::uint64_t frames() const { return frames_; }
@@ -144,7 +144,7 @@ void CuttingProxy::accept_one() {
     pair->caller.preamble = kPreambleBytes;
     pairs_.push_back(std::move(pair));
   } catch (const Error&) {
-    // Nobody listens at the target any more. The caller notices that its socket ends.
+    // Nobody listens at the target any more. The caller notices that its own socket ends.
   }
 }
 
@@ -321,8 +321,8 @@ class CutEverywhere : public CutJob {
     cuts_ += cuts();
     return proxies_.front()->frames();
   }
-  /// Runs the job many times. Each of `times` runs is cut once, at places spread over the job; some
-  /// more runs are cut again and again.
+  /// Runs the job `times` times, and cuts each run once, at places that are spread over the job.
+  /// Some more runs are cut again and again.
   void cut_at(std::uint64_t times) {
     for (const bool clipped : {false, true}) {
       const auto expected = uncut(clipped);
@@ -351,9 +351,9 @@ TEST_F(CutEverywhere, TheJobEndsAsIfItHadNotBeenCut) {
   EXPECT_THAT(said(), HasSubstr(" is back after "));
 }
 
-// Every contribution of each worker is applied once, and counts once. The cuts begin with the
-// second steps. If rounds had gone on without a worker before that, its first contribution might be
-// made from values of several rounds, and would then count nowhere.
+// Tests that every contribution of each worker is applied once, and counts once. The cuts begin
+// with the second steps. If rounds went on without a worker before that, the worker's first
+// contribution might be made from values of several rounds, and would then count nowhere.
 class CutWorkers : public CutJob, public ::testing::WithParamInterface<AggregationKind> {
  protected:
   /// The ps tasks reach each other through the proxies, too.
@@ -421,7 +421,7 @@ TEST_F(CutJob, APsThatDoesNotComeBackIsLostAndTheFlagNamed) {
   EXPECT_TRUE(wait_said("it did not come back within 0.5 s (--reconnect-timeout)"));
 }
 
-/// Cuts its connection at every n-th frame of all connections, instead of sending that frame.
+/// A connection that is cut at every n-th frame of all connections, instead of sending that frame.
 class CuttingConnection : public ForwardingConnection {
  public:
   CuttingConnection(std::shared_ptr<Connection> connection, std::atomic<int>& frames, int every)

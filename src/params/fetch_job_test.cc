@@ -1,5 +1,5 @@
-// Steps that read values and contribute nothing: what these steps ask for, and what arrives
-// unasked.
+// Tests steps that read values and contribute nothing: what these steps ask for, and what arrives
+// without being asked for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class FetchSteps {
   /// With `in_place` the value is read in the ps's memory, where it may change at any time.
   explicit FetchSteps(ParameterStore& store, bool in_place = false)
       : store_(store), in_place_(in_place), steps_(store.bind({.uses = {{.variable = 0}}}, 0)) {}
-  /// Makes a step, in which it calls `meanwhile`. Returns the whole value.
+  /// Makes a step, in the middle of which it calls `meanwhile`. Returns the whole value.
   std::vector<float> values(const std::function<void()>& meanwhile = [] {}) {
     const std::vector<float> rates(store_.variables().size(), 0.0f);
     steps_->begin_step(StepKind::kFetch, {}, {.learning_rates = rates});
@@ -118,7 +118,7 @@ class AddingSteps {
  public:
   explicit AddingSteps(ParameterStore& store)
       : store_(store), steps_(store.bind({.uses = {{.variable = 0, .updated = true}}}, 0)) {}
-  /// Makes a step, and returns when it has been applied.
+  /// Makes a step, and returns when the ps has applied it.
   void step() {
     const std::vector<float> rates(store_.variables().size(), 0.0f);
     steps_->begin_step(StepKind::kTrain, {}, {.learning_rates = rates, .examples = 1, .step = 0});
@@ -146,7 +146,7 @@ TEST_F(FetchJob, InSharedMemoryItReadsInPlaceAndThePsChangesTheValue) {
   EXPECT_NE(fetch.step_until_not(first), first);
   const std::int64_t before = store->account().bytes_received;
   for (int i = 0; i < 5; ++i) fetch.step();
-  // The message that the value has changed may still arrive, but no value may.
+  // The message that the value has changed may still arrive, but no value.
   EXPECT_LT(store->account().bytes_received - before, 1000);
   store->goodbye();
 }
@@ -262,7 +262,7 @@ TEST_F(FetchJob, WhatHasChangedOnceIsSentAheadTheNextTime) {
   AddingSteps add(*other_);
   const auto sent_until_changed = [&] {
     const float value = fetch.step();
-    // When the ps answers this read, it has seen the requests of the last step.
+    // When the ps answers this read, it has already handled the requests of the last step.
     store_->read(std::vector<VariableId>{1});
     const std::int64_t before = store_->account().bytes_sent;
     add.step();
@@ -270,8 +270,8 @@ TEST_F(FetchJob, WhatHasChangedOnceIsSentAheadTheNextTime) {
     return store_->account().bytes_sent - before;
   };
   constexpr std::int64_t kPiece = sizeof(std::uint32_t), kHeader = kFrameHeaderBytes;
-  // Only a pull names pieces. The messages that ask ahead, and those that now and then confirm
-  // handled messages, are one header long. So what is left beside whole headers tells whether there
+  // Only a pull names pieces. Messages that ask ahead, and those that now and then confirm handled
+  // messages, have the length of one header. So the bytes beside whole headers tell whether there
   // was a pull.
   EXPECT_EQ(sent_until_changed() % kHeader, kPiece) << "pulled, and asked for ahead";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(sent_until_changed() % kHeader, 0) << "the next one again";
@@ -301,7 +301,8 @@ TEST_F(FetchJob, AValueSentAheadThatIsNotTheNewestIsPulled) {
   leave();
 }
 
-// Each value that is read is whole, none is older than the one before, and the last value is seen.
+// Each value that is read is whole, no value is older than the value before, and the last value is
+// seen.
 TEST_F(FetchJob, ValuesNeverGoBackWhileAnotherChangesThem) {
   constexpr int kChanges = 300;
   constexpr std::int64_t kElements = 20'000;

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// Forwards the calls that do not count steps. A derived control defines the other calls, if its
+/// Forwards the calls that do not count steps. A derived control defines the other calls if its
 /// steps are not those of the control below.
 class ForwardingControl : public JobControl {
  public:

@@ -1,4 +1,4 @@
-// Whatever a peer says, the ps at worst ends the peer's connection.
+// Tests that, whatever a peer says, the ps at worst ends that peer's connection.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -25,7 +25,7 @@ TEST_P(HostilePeer, EndsOnlyItsOwnConnection) {
   expect_still_serving();
 }
 
-// The peer asks for one copy of a piece four million times, and takes no answer.
+// The peer asks for a copy of one piece four million times, and takes no answer.
 TEST_F(PsTest, ThrowsOffAPeerThatLetsAnswersPileUp) {
   initialise();
   auto peer = member();

@@ -1,5 +1,5 @@
-// Whatever a peer says in synchronous rounds, the ps at worst ends the peer's connection, and
-// rounds go on.
+// Tests that, whatever a peer says in synchronous rounds, the ps at worst ends that peer's
+// connection, and rounds go on.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Whole jobs in one process. Sparse variables lie on ps tasks, and workers reduce dense ones: each
-// step counts for both, or for none.
+// Tests whole jobs in one process. Sparse variables lie on ps tasks, and workers reduce the dense
+// variables: each step counts for both, or for none.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -185,7 +185,8 @@ class EvenSteps {
     contribute(1, number);
     return end();
   }
-  /// Returns by how much the variables have changed, which must be equal for all elements of both.
+  /// Returns by how much the variables differ from their initial values. The difference must be
+  /// equal for all elements of both variables.
   float change() {
     const std::vector<VariableId> all = {0, 1};
     const std::vector<VariableState> now = store_.read(all);
@@ -251,7 +252,7 @@ TEST_P(HybridLoss, AStepThatNobodyHasCommittedCountsNowhere) {
   each({1, 2}, [&](int w) { workers[std::size_t(w)].goodbye(); });
 }
 
-// The other worker had already noticed that its ps was lost, so it will never contribute to the
+// The other worker has already noticed that its ps is lost, so it will never contribute to the
 // dense part.
 TEST_F(HybridJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
   using namespace std::chrono_literals;
@@ -292,7 +293,7 @@ TEST_F(HybridJob, AWorkerThatComesBackAsAnotherProcessGoesOnFromTheValuesOfBoth)
   for (int step = 0; step < 5; ++step) last = steps.step(2);
   EXPECT_NEAR(steps.change(), 2 * float(last), 1e-2);
   over = true;
-  workers[0].goodbye();  // the other worker may wait for this one in a step
+  workers[0].goodbye();  // the other worker may be in a step and wait for this worker
   other.get();
   workers[1].goodbye();
 }

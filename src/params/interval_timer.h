@@ -1,4 +1,4 @@
-// A timer for something that is done at intervals of steps or seconds.
+// A timer for an action that is repeated at intervals of steps or seconds.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,10 @@
 
 namespace paceline {
 
-/// Counts the interval from `begin`, which must be called each time that the thing is done. The
-/// thing is due at a global step that is a multiple of Interval::steps (or at the first later one,
-/// if other workers make steps too), and once Interval::seconds have passed.
+/// Tells when the action is due. The interval in seconds counts from `begin`, which must be called
+/// at each action. The action is due at a global step that is a multiple of Interval::steps (or at
+/// the first step after it, if other workers make steps, too), and once Interval::seconds have
+/// passed.
 class IntervalTimer {
  public:
   IntervalTimer(Interval every, TimePoint now) : every_(every), time_(now) {}

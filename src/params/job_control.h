@@ -19,20 +19,20 @@ namespace paceline {
 /// The first own steps of a worker, which are not timed.
 constexpr std::int64_t kUntimedSteps = 10;
 
-/// The training of the job was over before this worker could join: nothing is left to do.
+/// The job's training was over before this worker could join, so the worker has nothing left to do.
 class JobIsOver : public Error {
  public:
   explicit JobIsOver(const std::string& message) : Error(ErrorCode::kUnavailable, message) {}
 };
 
-/// One thread calls it, between two steps. A step is a step of the store.
+/// One thread calls a control, between two steps. A step is a step of the store.
 class JobControl {
  public:
   virtual ~JobControl() = default;
 
   /// True when every live worker of the job has made its untimed first steps.
   virtual bool all_warm() const = 0;
-  /// This worker's training is over. It may go on untimed until all workers are done.
+  /// This worker's training is over, but the worker may go on untimed until all workers are done.
   virtual void set_done() = 0;
   /// Waits until the deadline at most. Returns true when every worker of the job is done or gone.
   virtual bool wait_all_done(Deadline deadline) = 0;
@@ -44,7 +44,7 @@ class JobControl {
   virtual void end_training() = 0;
   /// True when this or another worker has ended the training of all.
   virtual bool training_ended() const = 0;
-  /// Leaves the job in good order; the store is then of no more use.
+  /// Leaves the job in good order; the store must not be used after that.
   virtual void goodbye() = 0;
 
   /// True when the variables were initialised before this worker joined, because it was restarted
@@ -63,12 +63,12 @@ class JobControl {
 
   /// Adds the state that the store keeps for this worker alone; restored() will return it.
   virtual void add_own_state(TaskState&) const {}
-  /// True when another task that saves asks for this worker's state, to which send_state() is the
-  /// answer. False if no other task ever saves.
+  /// True when another task that saves asks for this worker's state: answer with send_state().
+  /// False if no other task ever saves.
   virtual bool state_asked() const = 0;
   /// The records that the job shares out among its workers; null if it shares out none.
   virtual std::shared_ptr<SharedRecordBlocks> records() const { return nullptr; }
-  /// True when other tasks may save this worker's state, also after its last step.
+  /// True when other tasks may save this worker's state, even after this worker's last step.
   virtual bool others_save() const = 0;
   virtual void send_state(const TaskState& state) = 0;
   /// True when the user has stopped some other task of the job.
@@ -80,14 +80,14 @@ class JobControl {
   /// True when each worker has all values, so that a worker other than the chief may save them.
   virtual bool any_worker_saves() const { return false; }
   /// Only if any_worker_saves(): waits, until the deadline at most, to learn which worker saves the
-  /// values at the end of the training. If `patient` is false, workers that still train do not
-  /// count.
+  /// values at the end of the training. If `patient` is false, workers that still train are
+  /// disregarded.
   virtual EndSave wait_end_save(Deadline, bool /*patient*/) { return EndSave::kElsewhere; }
   /// This task has saved the values at the end of the training.
   virtual void set_saved() {}
 
-  /// Asks all other tasks for their progress; JoinOptions::progress will hear the answers. Any
-  /// thread may call it until goodbye(). It does not wait.
+  /// Asks all other tasks for their progress; their answers go to JoinOptions::progress. Any thread
+  /// may call it until goodbye(). It does not wait.
   virtual void ask_progress() {}
 };
 

@@ -12,8 +12,8 @@
 namespace paceline {
 namespace {
 
-// If the names take more text than this, digests of several names each are sent instead, so that a
-// hello stays small.
+// If the names take more text than this, the hello has digests of several names each instead, so
+// that it stays small.
 constexpr std::size_t kMostText = std::size_t{1} << 19, kMostOfLine = 1000;
 constexpr std::size_t kDigests = 1024;
 
@@ -77,7 +77,8 @@ std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed
   add("--insecure", cluster.links.security.tls == Tls::kNever ? "given" : "not given");
   add("--seed", seed);
   for (const auto& [what, value] : data.others) add(what.c_str(), value);
-  // Only with shared records: otherwise each worker may hold its own part of the data.
+  // The number is agreed on only with shared records: otherwise each worker may hold its own part
+  // of the data.
   if (cluster.shares_records()) add("number of records", data.records);
   for (const auto& [kind, names] : data.names) {
     std::vector<std::string> lines = lines_of(kind, names);

@@ -28,10 +28,10 @@ struct AgreedData {
   std::map<std::string, std::string> others = {};
 };
 
-/// Returns the lines that a worker says when it joins, on which all workers must agree: the flags
-/// that decide what a job computes, such as "--accumulate\t2"; the names of its data's numbers,
-/// such as "number 3 of the classes\t'cat'"; and, with --shard dynamic, the number of records. If
-/// the names are too long, digests take their place.
+/// Returns the lines that a worker sends when it joins, and on which all workers must agree: the
+/// flags that decide what a job computes, such as "--accumulate\t2"; the meanings of the numbers in
+/// its data, such as "number 3 of the classes\t'cat'"; and, with --shard dynamic, the number of
+/// records. If these meanings are too long, digests take their place.
 std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed,
                                       const AgreedData& data);
 
@@ -54,10 +54,10 @@ struct JoinOptions {
   const Clock* clock = &kRealClock;  // not null
   StepAccount* account = nullptr;    // the account of the step thread
   Timeline* timeline = nullptr;      // gets the store's events
-  /// Has this task's own progress, and what the task hears of others.
+  /// The text that this task answers about its progress, and what the task hears of others.
   ProgressBoard* progress = nullptr;
   std::function<void(const std::string&)> say = {};  // lines for the user
-  Duration say_after = std::chrono::seconds(1);      // of waiting
+  Duration say_after = std::chrono::seconds(1);  // how long a wait lasts before `say` tells of it
   /// Called several times a second while a worker waits. An exception ends the wait.
   std::function<void()> check_interrupt = {};
 };

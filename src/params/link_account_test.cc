@@ -1,5 +1,5 @@
-// Tests that the time which a slow link adds to a worker's step is found to the nanosecond, and in
-// one share.
+// Tests that the account attributes the time that a slow link adds to a worker's step to one share,
+// exact to the nanosecond.
 #include <gtest/gtest.h>
 
 #include "exec/executor.h"
@@ -11,8 +11,7 @@
 namespace paceline {
 namespace {
 
-/// A link whose own threads handle nothing: frames that arrive wait until a thread waits in the
-/// link.
+/// A link without threads of its own: frames that arrive wait until some thread waits in the link.
 class WaitersLink : public Link {
  public:
   /// `link` has no threads.

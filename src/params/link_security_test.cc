@@ -24,7 +24,7 @@ class LinkSecurityOfATask : public ::testing::Test {
     cluster_.spec = {.ps = {"127.0.0.1:1"}, .workers = {"127.0.0.1:2", "127.0.0.1:3"}};
     cluster_.links.security = {.tls = Tls::kAlways, .key_file = folder_.path("key")};
   }
-  /// Returns the options with which a task asks for its link. The task gets no link.
+  /// Returns the options with which a task asks for its link. The test then gives it no link.
   template <typename Options, typename Join>
   LinkOptions made_with(Options options, Join join) {
     struct NoLink {};

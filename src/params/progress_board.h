@@ -24,7 +24,7 @@ class ProgressBoard {
     own_ = text.size() > kMostProgressBytes ? std::string() : std::move(text);
     wanted_ = false;
   }
-  /// Another task asks. Returns the last answer; the task should soon set a newer one.
+  /// Another task asks. Returns this task's last answer; this task should soon set a newer one.
   std::string asked() {
     wanted_ = true;
     return told();
@@ -42,14 +42,14 @@ class ProgressBoard {
     std::string task, text;
     std::int64_t number = 0;  // the number of this answer; all answers are counted, from 1
   };
-  /// Keeps the newest answer of each task.
+  /// Keeps the answer, and forgets an earlier one of the same task.
   void heard(const std::string& task, std::string text) {
     const std::lock_guard lock(mutex_);
     std::erase_if(heard_, [&](const Heard& each) { return each.task == task; });
     heard_.push_back({task, std::move(text), ++answers_});
   }
-  /// Returns the newest answer of each task, if its number is above `after`; 0: of all tasks. Sets
-  /// `after` to the number of the last answer.
+  /// Returns the newest answers whose numbers are above `after`, one for each task; with 0, those
+  /// of all tasks. Sets `after` to the number of the last answer.
   std::vector<Heard> heard_after(std::int64_t& after) const {
     const std::lock_guard lock(mutex_);
     std::vector<Heard> newer;

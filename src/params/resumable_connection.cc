@@ -1,9 +1,9 @@
 // How messages are sent again without a copy of their payloads: `sent` is called only once the
-// other side has confirmed the message, so the payload stays where it is until then. Values are
-// read again where they lie (Source).
+// other side has confirmed the message, so the payload stays where it is until then. Values are not
+// kept: to send them again, they are read again (Source).
 //
 // Apart from this class, only the state machines know of cuts. They take a worker that is cut off
-// out of the membership epoch, and later take it back in.
+// out of the membership epoch, and take it back in when it returns.
 #include "params/resumable_connection.h"
 
 #include <utility>
@@ -13,8 +13,8 @@
 namespace paceline {
 namespace {
 
-// True for messages that are confirmed at once, since the other side waits for room, or for memory
-// that it lends.
+// True for messages that must be confirmed at once, since the other side waits for room, or for
+// memory that it has lent.
 bool is_confirmed_at_once(MessageType type) {
   switch (type) {
     case MessageType::kWriteEnd:
@@ -107,7 +107,7 @@ void ResumableConnection::share(std::uint32_t id, std::shared_ptr<const SharedMe
   queue({.frame = {.header = {.id = id}, .payload = {}, .shared = std::move(memory)}});
 }
 
-// Drops a message that its sender can make again at any time, unless there is a connection.
+// If there is no connection, and the source can make the message again, keeps only its header.
 void ResumableConnection::queue(Item item) {
   std::unique_lock lock(mutex_);
   if (abandoned_) {
@@ -127,8 +127,8 @@ void ResumableConnection::queue(Item item) {
   unsent.give_back();
 }
 
-// Only one thread sends at a time, so that messages keep their order. It also sends what other
-// threads push meanwhile.
+// Only one thread sends at a time, so that messages keep their order. This thread also sends what
+// other threads push meanwhile.
 void ResumableConnection::send_waiting(std::unique_lock<std::mutex>& lock) {
   if (sending_) return;
   sending_ = true;
@@ -149,8 +149,8 @@ void ResumableConnection::send_waiting(std::unique_lock<std::mutex>& lock) {
   sending_ = false;
 }
 
-// The payload of a kept message stays unchanged until the other side confirms the message. So the
-// connection need not say when it has sent the payload.
+// The payload of a kept message stays unchanged until the other side confirms the message. So this
+// class does not need to hear when the connection has sent the payload.
 void ResumableConnection::hand_over(Connection& connection, const Item& item) {
   const QueuedFrame& frame = item.frame;
   if (frame.shared != nullptr) {
@@ -244,8 +244,8 @@ void ResumableConnection::on_frame(const FrameHeader& header, std::span<const st
     });
   }
   // Confirms the end of a step before the receiver handles it. If the step ends a round, the
-  // round's values would otherwise leave before the confirmation, and the worker waits for the
-  // confirmation before it uses its contributions' memory again.
+  // round's values would otherwise leave before the confirmation, and the worker waits for that
+  // confirmation before it reuses the memory of its contributions.
   const bool ends_step = type == MessageType::kStepEnd;
   if (ends_step) confirm_handled(true);
   guarded([&] { receiver_.on_frame(header, payload); });

@@ -23,12 +23,13 @@ namespace paceline {
 /// All other messages go over the present connection, or nowhere. Thread-safe.
 class ResumableConnection final : public Connection {
  public:
-  /// Makes messages again instead of keeping them, if their payload can be made at any time.
+  /// Makes messages again, so that they need not be kept. For messages whose payload can be made at
+  /// any time.
   class Source {
    public:
     virtual ~Source() = default;
     virtual bool makes(const FrameHeader& header) const = 0;
-    /// Sends the message on `to`. When it was first sent, its payload had `bytes` bytes.
+    /// Sends the message on `to`. The payload of the first sending had `bytes` bytes.
     virtual void make(const FrameHeader& header, std::size_t bytes, Connection& to) = 0;
   };
   /// `receiver` gets arriving messages, and on_closed at the end of each connection. `receiver` and
@@ -77,7 +78,7 @@ class ResumableConnection final : public Connection {
  private:
   struct Item {
     QueuedFrame frame;
-    bool made_again = false;  // a connection gets the payload once, and it is not kept
+    bool made_again = false;  // the payload is not kept: a connection gets it once
     bool given = false;       // given to some connection
   };
   void queue(Item item);
@@ -97,7 +98,9 @@ class ResumableConnection final : public Connection {
   bool flows_ = false;                      // numbered messages may be sent on it
   bool sending_ = false;                    // some thread is in send_waiting
   bool abandoned_ = false;
-  bool can_share_ = false;  // as on the first connection that was used, since both sides rely on it
+  /// Whether the first connection could share memory. Later connections keep this answer, since
+  /// both sides rely on it.
+  bool can_share_ = false;
   std::string peer_;
   std::string_view kind_;               // of the last connection
   bool encrypted_ = false;              // of the last connection

@@ -1,4 +1,4 @@
-// What a worker hears when a round ends, and in which order.
+// Tests what a worker hears when a round ends, and in which order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@ class RoundAnswers : public RoundsPsTest {
   RoundAnswers() : RoundsPsTest(1) {}
 };
 
-// The worker may use the memory of its contributions again, and begin the next step, while values
-// still travel.
+// The worker may reuse the memory of its contributions, and begin the next step, while values still
+// travel.
 TEST_F(RoundAnswers, AWorkerHearsThatItsStepIsHandledAndDoneBeforeTheValues) {
   initialise();
   auto peer = member_of_rounds();

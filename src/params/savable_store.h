@@ -21,7 +21,7 @@ struct SavedShards {
   std::vector<SavedVariable> variables;
   std::vector<TaskState> others;        // states of the workers other than the chief
   std::vector<std::string> lines = {};  // for the user: which parts are missing
-  /// Records that no counted step has read; nothing if no records are shared out.
+  /// Records that no counted step has read; empty if no records are shared out.
   std::optional<RecordSet> unused = {};
 };
 
@@ -32,8 +32,8 @@ class StoreSaving {
   /// Finds out which tasks see the folder, which must exist, and makes them prepare memory for the
   /// marked values. Call it once, before the first mark. Returns lines for the user.
   virtual std::vector<std::string> prepare_saving(const std::string& folder) = 0;
-  /// Marks the present values, which will be saved. Call it on the thread that makes steps, between
-  /// two of them.
+  /// Marks the present values, which will be saved. Call it between two steps, on the thread that
+  /// makes the steps.
   virtual void mark() = 0;
   /// Writes the shards of the last mark into a folder. Throws as Disk does; a failure does not
   /// affect training.
@@ -44,10 +44,10 @@ class StoreSaving {
 class SavableStore : public ParameterStore, public StoreSaving {
  public:
   /// The variables whose values and slots are written, read and saved. They are variables(), unless
-  /// a step applies another rule than that of the saved values.
+  /// the steps apply another rule than the one that the saved slots belong to.
   virtual std::span<const VariableSpec> kept_variables() const { return variables(); }
-  /// True when the rules of a step and of the saved values differ: workers then make local steps,
-  /// and keep the slots of their own rule.
+  /// True when the steps apply another rule than the one that the saved slots belong to: workers
+  /// then make local steps, and keep the slots of their own rule.
   bool makes_local_steps() const { return kept_variables().data() != variables().data(); }
 };
 

@@ -1,4 +1,4 @@
-// Tests that tasks of one host read values, and take contributions, where these lie.
+// Tests that tasks of one host read values, and take contributions, in place in shared memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,7 +105,7 @@ TEST_F(SharedJob, AStepThatEvaluatesSeesWhatWasRead) {
   store->goodbye();
 }
 
-// One worker runs a smaller plan and a larger one by turns.
+// One worker alternates between a smaller plan and a larger one.
 TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
   const std::vector<VariableSpec> variables = {
       {.name = "rows", .shape = {40, 3}, .rule = Add{}, .sparse = true}};
@@ -134,7 +134,8 @@ TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
   store->goodbye();
 }
 
-// A variable that only one kernel reads is read where it lies.
+// A variable that only one kernel reads is read in place; a variable that several kernels read is
+// read in a copy.
 TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   const std::vector<VariableSpec> variables = {{.name = "once", .shape = {600}, .rule = Add{}},
                                                {.name = "again", .shape = {600}, .rule = Add{}}};
@@ -164,8 +165,9 @@ TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   other->goodbye();
 }
 
-// Two workers make a step each by turns. In frames, the answer to a contribution brings the values
-// that it makes. So the result must equal that of copies that each contribution renews.
+// Two workers alternate, one step each. In frames, the answer to a contribution brings the values
+// that the contribution makes. So the result must equal that of copies that each contribution
+// renews.
 class TwoWorkers : public SharedJob {
  public:
   struct Ended {

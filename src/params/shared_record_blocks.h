@@ -17,7 +17,7 @@ class SharedRecordBlocks : public RecordBlocks {
   std::int64_t begin(const Wish& wish, std::function<void()> changed) override;
   void end() override;
 
-  /// The steps that begin from now on read the taken records up to this number.
+  /// Steps that begin from now on read the taken records up to this number.
   void set_reads(std::int64_t records) { reads_ = records; }
   std::int64_t reads() const { return reads_; }
   /// True when a pipeline takes records, or has taken some.

@@ -1,4 +1,4 @@
-// Bounded staleness with real tasks: threads over inproc links, one of them slowed down.
+// Tests bounded staleness with real tasks: threads over inproc links, one of which is slowed down.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ class SspJob : public JobFixture, public ::testing::WithParamInterface<int> {
     slow_ = PsStore::join(options(1), variable_w());
     slow_->wait_initialised();
   }
-  /// The fast worker makes as many steps as it may, in a thread of its own.
+  /// In a thread of its own, the fast worker makes steps as far as it is allowed to.
   std::thread run_fast(std::int64_t steps) {
     return std::thread([this, steps] {
       StepDriver driver(*fast_, false);
@@ -86,8 +86,8 @@ TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
     for (std::int64_t step = 0; step < kSlowSteps; ++step) {
       // The fast worker goes as far as it may while the slow one stands still.
       ASSERT_TRUE(progress_.wait_for_fast(step + GetParam() + 1));
-      // The step is counted before it ends, since the fast worker may go on before this thread has
-      // returned.
+      // The step is counted before it is made, since the fast worker may go on before this thread
+      // has returned from the step.
       progress_.made(1);
       driver.step();
     }
@@ -98,8 +98,8 @@ TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
   slow_->set_done();
   slow_->goodbye();
   fast.join();
-  // A step counts here once it is made. So the lead is one larger than the allowed lead, which
-  // counts steps that are begun.
+  // A step counts here once it is made, but the allowed lead counts steps that are begun. So the
+  // lead seen here may be one larger.
   EXPECT_EQ(progress_.lead(), GetParam() + 1);
   fast_->set_done();
   fast_->goodbye();
@@ -142,8 +142,8 @@ TEST_P(SspJob, AWorkerThatWaitsLongSaysForWhom) {
 
 class SspTraffic : public JobFixture {};
 
-// With a staleness of 0, others contribute after each of a worker's contributions and before its
-// next step. Values in answer to the contribution would then be of no use.
+// With a staleness of 0, others contribute between each of a worker's contributions and its next
+// step. So values in the answer to the contribution would be of no use.
 TEST_F(SspTraffic, WhereAWorkerAlwaysWaitsValuesComeOnceAStep) {
   make_spec(1, 2);
   start_all_ps();

@@ -1,4 +1,5 @@
-// How stale contributions are, counted in jobs of two workers. One of them is held within its step.
+// Tests how stale contributions are counted in jobs of two workers. One of the workers is held
+// within its step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +62,7 @@ class StalenessJob : public JobFixture {
     for (const auto& store : stores_) store->goodbye();
   }
   ParameterStore& store(int worker) { return *stores_[std::size_t(worker)]; }
-  /// The staleness, summed over the worker's contributions so far.
+  /// Returns the staleness of the worker's contributions so far, summed.
   std::int64_t updates(int worker) { return store(worker).staleness().updates; }
   void make_steps(int worker, int steps) {
     StepDriver driver(store(worker), false);
@@ -108,7 +109,7 @@ TEST_F(StalenessJob, AContributionIsAsStaleAsTheFirstOfTheStepsThatItIsTheMeanOf
 /// How a worker gets its values.
 struct Reading {
   bool share, reread;
-  int after_a_pause;  // the staleness of a step before which the other worker made 3 steps
+  int after_a_pause;  // the staleness of a step before which the other worker has made 3 steps
 };
 
 class StalenessOfReading : public StalenessJob, public ::testing::WithParamInterface<Reading> {};

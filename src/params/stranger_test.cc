@@ -1,4 +1,4 @@
-// A program that is no ps listens at the address of one.
+// A program that is no ps listens at the address of a ps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

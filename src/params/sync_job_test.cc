@@ -1,4 +1,4 @@
-// Synchronous rounds with real tasks: threads over inproc links.
+// Tests synchronous rounds with real tasks: threads over inproc links.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,16 +20,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Dense variables of several chunks and of one, one by rows, and one whose rule asks for the whole
-/// variable.
+/// A dense variable of several chunks, a sparse variable, and a dense variable of one chunk.
 std::vector<VariableSpec> variables_of_all_kinds() {
   return {{.name = "large", .shape = {600, 600}, .rule = Momentum{}},
           {.name = "rows", .shape = {20, 3}, .sparse = true},
           {.name = "small", .shape = {5, 4}, .rule = Adam{}}};
 }
 
-/// One worker's part of a step that several make together: it contributes the numbers that the test
-/// names.
+/// One worker's part of a step that several workers make together. It contributes the numbers that
+/// numbers() gives.
 class PartDriver {
  public:
   /// With `reread` each variable counts as read by several kernels of a step.
@@ -154,7 +153,7 @@ class SyncJob : public JobFixture {
     stores_.clear();
     spec_ = {};
   }
-  /// Every worker makes steps in a thread of its own.
+  /// Calls the steps of every worker, each in a thread of its own.
   template <typename Steps>
   void in_threads(Steps&& steps) {
     std::vector<std::thread> threads;
@@ -192,7 +191,8 @@ INSTANTIATE_TEST_SUITE_P(Jobs, SyncEquality,
                                               it.clip_norm > 0 ? "_clipped" : "");
                          });
 
-// The norm of the mean must be the norm by which one process clips when it makes all parts itself.
+// The norm of the mean must equal the norm by which one process clips if it makes all parts by
+// itself.
 TEST_P(SyncEquality, WorkersOnTheirPartsTrainAsOneOnTheWhole) {
   constexpr int kRounds = 10;
   const JobShape& how = GetParam();
@@ -245,8 +245,8 @@ TEST_F(SyncJob, EveryRunGivesTheSameBits) {
   }
 }
 
-// If late contributions count, values may change during a step, but its kernels must see one value.
-// So each worker reads a copy of its own, which the ps renews with each answer.
+// If late contributions count, values may change during a step, but the kernels of the step must
+// see one value. So each worker reads a copy of its own, which the ps renews with each answer.
 TEST_F(SyncJob, CopiesOfWorkersHaveTheValuesOfTheRound) {
   std::vector<std::vector<float>> in_place;
   for (const LateContribution late : kLateContributions) {
@@ -272,7 +272,7 @@ TEST_F(SyncJob, CopiesOfWorkersHaveTheValuesOfTheRound) {
 
 std::vector<VariableSpec> one_variable() { return {{.name = "w", .shape = {64, 8}}}; }
 
-// The variable's rule is gradient descent, so its values tell which contributions they include.
+// The variable's rule is gradient descent, so the value tells which contributions it includes.
 TEST_F(SyncJob, ContributionsCountAsTheirExamples) {
   start(1, 2, one_variable());
   const float before = everything(*stores_[0])[0][5];
@@ -374,7 +374,7 @@ TEST_F(SyncJob, AWorkerThatComesLateTakesPartFromThenOn) {
   for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, rounds + 1);
 }
 
-// The worker waits ten seconds of the clock before it says so.
+// The worker waits ten seconds of the clock before it says that it waits.
 TEST_F(SyncJob, AWorkerThatWaitsLongSaysForWhichRoundAndCountsItAsWait) {
   FastClock clock;
   StepAccount account(clock);

@@ -13,13 +13,13 @@ namespace paceline {
 /// Returns the number of elements in one row of the value; a scalar has one row.
 std::int64_t row_elements(const VariableSpec& variable);
 std::size_t row_bytes(const VariableSpec& variable);
-/// Returns the variable's shape with `rows` rows; a scalar's shape stays.
+/// Returns the variable's shape with `rows` rows; for a scalar, returns its shape unchanged.
 Shape shape_of_rows(const VariableSpec& variable, std::int64_t rows);
 /// Returns the shape of a contribution: that of the variable or, for a sparse variable, the same
 /// with `most_rows` rows.
 Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows);
-/// Returns the slots that are kept with a variable, none if it is not trained. A scalar slot is an
-/// int64. The order is:
+/// Returns the slots that are kept with a variable; there are none if the variable is not trained.
+/// A scalar slot is an int64. The order is:
 /// - the slots of its rule;
 /// - the count of contributions, if the average's decay depends on it and the rule does not count
 ///   them;

@@ -1,4 +1,4 @@
-// Waits for numbers that other threads count up in atomics.
+// Lets one thread wait for atomic numbers that other threads change.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,7 @@ namespace paceline {
 
 /// The notifier changes an atomic, then calls notify; the waiter's predicate reads the atomic. Both
 /// sides must use sequentially consistent operations: then either the notifier sees the waiter, or
-/// the waiter sees the change. While nobody waits, the notifier pays one load. One waiter at a
-/// time.
+/// the waiter sees the change. While nobody waits, notify costs one load. One waiter at a time.
 class Wakeup {
  public:
   void notify() {

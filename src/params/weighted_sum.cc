@@ -12,9 +12,11 @@
 namespace paceline {
 namespace {
 
-// Adds a constant number of elements at a time, so that the compiler uses vectors.
+// The number of elements that are added at a time. It is constant, so that the compiler uses
+// vectors.
 constexpr std::size_t kTurn = 16;
-// A sum of this length does not stay in the caches: its lines are written without being read first.
+// A sum of at least this length does not stay in the caches, so its cache lines are written without
+// being read first.
 constexpr std::size_t kStreamedFrom = std::size_t(1) << 20;
 
 struct Turn {

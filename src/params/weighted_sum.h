@@ -11,9 +11,9 @@ namespace paceline {
 void scale(float weight, std::span<const float> values, float* sum);
 /// sum[i] = before[i] + weight · values[i]; `sum` may be `before`.
 void add_scaled(const float* before, float weight, std::span<const float> values, float* sum);
-/// sum[i] = Σ weights[k] · inputs[k][first + i], added in the order of k. All inputs are read side
-/// by side. If they were read one after the other, block by block, they would arrive from memory at
-/// two thirds of the rate.
+/// sum[i] = Σ weights[k] · inputs[k][first + i], added in the order of k. Reads all inputs side by
+/// side. If they were read one after the other, block by block, memory would deliver them at two
+/// thirds of the rate.
 void weighted_sum(std::span<const float> weights, std::span<const float* const> inputs,
                   std::size_t first, std::span<float> sum);
 

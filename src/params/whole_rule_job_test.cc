@@ -1,5 +1,5 @@
-// A rule that asks for its whole variable: a ps computes the same as one process, in whatever form
-// a contribution arrives.
+// Tests a rule that asks for its whole variable: a ps computes the same as one process, whatever
+// the form in which a contribution arrives.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// --wire bfloat16 rounds values and contributions where they travel, and nowhere else.
+// Tests that --wire bfloat16 rounds values and contributions in frames, and nowhere else.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ TEST_F(WireJob, FewerBytesAreOnTheLink) {
   EXPECT_NEAR(received[5] / received[0], 0.5, 0.06);
 }
 
-// Each variable has fewer numbers than travel of a block, so all of its numbers travel.
+// Each variable has fewer numbers than may travel of a block, so all its numbers travel.
 TEST_F(WireJob, TheLargestNumbersOfASmallBlockAreAllOfThem) {
   const std::vector<VariableSpec> variables = {
       {.name = "w", .shape = {11, 9}, .rule = Adam{.learning_rate = 0.01f}},
@@ -103,7 +103,8 @@ TEST_F(WireJob, NothingIsRoundedWhereMemoryIsShared) {
 class WireTraining : public WireJob,
                      public ::testing::WithParamInterface<std::tuple<int, bool, Wire>> {};
 
-// The steps feed every error back into the next one, so variables stay close to those in float32.
+// The steps feed every error back into the next contribution, so variables stay close to those in
+// float32.
 TEST_P(WireTraining, StaysCloseToThatInFloat32) {
   const auto [num_ps, clipped, wire] = GetParam();
   const auto variables = trained_variables();
@@ -152,8 +153,8 @@ class ErrorFeedback : public WireJob, public ::testing::WithParamInterface<int> 
     }
     return states;
   }
-  // Contributes to all rows of the first variable, and to a third of the rows of the second: to
-  // another third in each step.
+  // Contributes to all rows of the first variable, and to a third of the rows of the second: each
+  // step takes another third.
   void contribute(StoreSteps& steps, int step) {
     const std::vector<float> rates(2, 1.0f);
     steps.begin_step(StepKind::kTrain, {}, {.learning_rates = rates});

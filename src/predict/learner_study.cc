@@ -296,7 +296,7 @@ class LearnersAtWork {
         times_.away += spent;
         break;
       case Doing::kComputes:
-        // A learner that fails loses this work, since no other task has it.
+        // A learner that fails loses the work that it was doing, since no other task has that work.
         (doing == Doing::kAway ? times_.lost : learner.computed) += spent;
         break;
     }

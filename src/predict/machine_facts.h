@@ -71,7 +71,7 @@ class TcpMeter {
 SeenHost this_host();
 /// Says when this machine was last measured, and how fast it was; empty if that is not noted.
 std::string noted_host_text();
-/// Returns this machine with its current roof, which it measures in 0.3 s.
+/// Returns this machine with its current roof; measuring that roof takes 0.3 s.
 PredictedHost measured_host();
 /// Returns this machine with the median of three current roofs, since a single one may be wrong;
 /// takes 0.9 s. Keeps the result for this_host().

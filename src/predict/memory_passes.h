@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-/// Returns the bytes of the last-level cache that one core sees; 32 MiB if the machine does not
-/// say.
+/// Returns the bytes of the last-level cache that one core uses; 32 MiB if the machine does not
+/// tell them.
 std::size_t cache_bytes();
 /// Returns the bytes of an array of which caches hold only a small part.
 std::size_t uncached_bytes();

@@ -439,7 +439,7 @@ class JobLimits {
   }
 
   // The limit if no resource is fully used: a step is then a chain of actions, each of which waits
-  // for the one before.
+  // for the action before it.
   NamedLimit waiting() const {
     const SimulatedUse& use = speed_.use;
     if (workers() == 1 && job_.cluster.ps.empty()) {

@@ -107,8 +107,8 @@ struct Prediction {
 /// Throws kInvalidArgument if the hosts have no room for the workers, or if steps take years;
 /// throws GivenUp if `gives_up` returns true.
 Prediction predict(const PredictedJob& job, const JobShape& shape);
-/// Predicts one process; the second function predicts a shape for which the prediction of one
-/// process is known.
+/// The first function predicts one process. The second one predicts a shape, for which `alone` is
+/// the known prediction of one process.
 Prediction predict_alone(const PredictedJob& job);
 Prediction predict(const PredictedJob& job, const JobShape& shape, const Prediction& alone);
 /// The predictions of several shapes, the fastest first, and the shapes that remained when the job

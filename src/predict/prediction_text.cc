@@ -165,7 +165,7 @@ std::string prediction_json(std::span<const Prediction> predictions, const std::
   return all.dump(2) + "\n";
 }
 
-// Draws one curve for each strategy, of its fastest shapes: with all shapes, names would fill the
+// Draws one curve for each strategy, from its fastest shapes: with all shapes, names would fill the
 // picture.
 std::string prediction_plot(std::span<const Prediction> predictions, const std::string& title,
                             const std::string& terminal, const std::string& output) {

@@ -15,7 +15,7 @@ namespace paceline {
 /// Rates of all threads together.
 struct Roof {
   double flops_per_s = 0;       // products
-  double bytes_per_s = 0;       // memory, for passes over one array that is read and written
+  double bytes_per_s = 0;       // memory: passes over one array that is read and written
   double rule_bytes_per_s = 0;  // memory, for passes over several arrays at once, as rules make
   double link_bytes_per_s = 0;  // one way; 0: no link
   std::size_t cache_bytes = 0;  // smaller arrays stay in the caches

@@ -96,7 +96,8 @@ class TrialSteps {
   }
 
  private:
-  // Makes steps while `goes_on` returns true, given the seconds that they took and their number.
+  // Makes steps while `goes_on` returns true. Its arguments are the seconds that the steps have
+  // taken so far, and their number.
   template <typename GoesOn>
   TrialPace timed(const GoesOn& goes_on) {
     const PressureCounters before = read_pressure_counters();

@@ -30,7 +30,7 @@ PredictedJob predicted_job_of(const SizedJob& job, bool own_transport) {
   made.step = [step, examples = job.examples](const StepOf& of) {
     SimulatedStep one = step;
     one.examples = examples;
-    // The time of a step in one process includes its rules.
+    // The time of a step in one process includes that of its rules.
     if (of.own_rules) {
       for (StepVariable& use : one.variables) use.rule_bytes = 0;
     }
@@ -48,8 +48,8 @@ PredictedJob predicted_job_of(const SizedJob& job, bool own_transport) {
   }
   made.input_steps_per_s = job.input_per_s / job.examples;
   if (own_transport) return made;
-  // There is one message for each tensor and direction, one after the other, and nothing in shared
-  // memory.
+  // Each tensor has one message in each direction, these are handled one after the other, and
+  // nothing goes through shared memory.
   if (job.has_transport()) {
     made.share_memory = false;
     made.costs.serial_message_s = job.message_s;

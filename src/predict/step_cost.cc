@@ -26,7 +26,7 @@ void add_use(StepCost& work, const VariableSpec& spec, const PlanBinding::Use& u
   if (!use.streamed) work.gradients += touched;
 }
 
-// A streamed output is never written as a whole.
+// Adds the ops. A streamed output does not count as written, since it never exists as a whole.
 void add_ops(StepCost& work, const Plan& plan) {
   for (const Plan::KernelUse& use : plan.kernels)
     work.ops.push_back(use.node->op().cost(*use.node));

@@ -28,10 +28,11 @@ struct StepCost {
 };
 
 /// Returns the bytes that a rule reads and writes per element of the variable: value and slots in
-/// both directions (a value that is only assigned in one), and the gradient once.
+/// both directions (a value that is only assigned counts in one direction), and the gradient once.
 double rule_bytes_per_element(const Rule& rule);
 
-/// Returns the bytes of a variable that one step touches; `most_rows` is for a sparse one.
+/// Returns the bytes of a variable that one step touches. `most_rows` is used for a sparse
+/// variable.
 double touched_bytes(const VariableSpec& spec, std::int64_t most_rows);
 /// Returns the bytes that the update of a variable passes over in a step with this use.
 double rule_bytes(const VariableSpec& spec, const PlanBinding::Use& use);
@@ -41,15 +42,16 @@ double slot_bytes(const VariableSpec& spec, double rows);
 
 /// True if other code computes a part of the step: the ops' costs do not cover that part.
 bool is_computed_outside(const Plan& plan);
-/// Returns the cores that this code keeps busy; 0: there is no such code, or it is not known.
+/// Returns the cores that the other code keeps busy; 0: there is no such code, or the number is not
+/// known.
 double busy_cores_outside(const Plan& plan);
 
 /// Returns the work of a step of the plan, which was made for these variables.
 StepCost step_work(const Plan& plan, std::span<const VariableSpec> variables);
-/// Returns the work of the plan that would be made for that device; the naive device makes its
-/// kernels at once. Sparse variables count with the most rows that a batch can name. A gradient
-/// that the rule takes part by part while it is computed is neither written, read nor held. Runs no
-/// op.
+/// Returns the work of the plan that would be made for that device; plans for the naive device are
+/// the quickest to make. Sparse variables count with the most rows that a batch can name. A
+/// gradient that the rule takes part by part while it is computed counts as neither written, nor
+/// read, nor held. Runs no op.
 StepCost step_work(const PlanRequest& request, const DeviceOptions& device = {.kind = "naive"});
 
 }  // namespace paceline

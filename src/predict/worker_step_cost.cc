@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// In frames, float32 numbers are rounded to the wire's type.
+// Counts the numbers in frames as rounded to the wire's type.
 void round_on_links(StepCost& work, const ContributionForm& wire) {
   constexpr std::size_t kMany = std::size_t{1} << 20;
   const auto part = [&](const ContributionForm& form) {
@@ -33,7 +33,8 @@ bool shares_memory(const Cluster& cluster) {
   return cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
 }
 
-// Parameter servers take contributions whole, so updates are streamed only if there are none.
+// Parameter servers take contributions whole, so updates are streamed only if there are no
+// parameter servers.
 StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
   request.rewrite = rewrite_to(cluster.train.precision);
   request.stream_updates = run.fused_update && !cluster.distributed();

@@ -7,10 +7,11 @@
 
 namespace paceline {
 
-/// True if the tasks read each other's memory: then they send almost no bytes, and round none.
+/// True if the tasks read each other's memory: then they send almost no bytes, and round no
+/// numbers.
 bool shares_memory(const Cluster& cluster);
 
-/// Returns the work of the step as this process, or a worker that it starts, would do it.
+/// Returns the work of a step in this process, or in a worker that this process starts.
 StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run);
 
 }  // namespace paceline

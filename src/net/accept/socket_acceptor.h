@@ -52,7 +52,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   void stop();
 
   // A greeting calls the functions below.
-  /// The greeting has read everything. Returns false if no caller is accepted any more.
+  /// The greeting has read everything. Returns false if the acceptor accepts no callers any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
   /// Reports the refusal of the greeting's caller. The socket stays open until the caller closes
   /// it.

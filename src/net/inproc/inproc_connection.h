@@ -22,9 +22,9 @@ namespace paceline {
 /// The queue of frames on their way to one end of an inproc connection. Frames leave in the order
 /// in which they were pushed. Thread-safe.
 ///
-/// Each frame has one cache line of a ring, and a short payload lies in the same line. So a
-/// receiver that sees that a frame has arrived already has all of a short one. Frames that find no
-/// room in the ring wait behind it, and so does shared memory.
+/// Each frame has one cache line of a ring. A short payload lies in this line, too, so a receiver
+/// that sees that a short frame has arrived already has all of it. Frames that find no room in the
+/// ring wait behind it, and so does shared memory.
 class InprocQueue {
  public:
   static constexpr std::size_t kShortBytes = 24;
@@ -136,8 +136,8 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
 
   /// True if a turn would do something and no other thread is taking one.
   bool has_come() const { return !in_turn_ && (near().asked || inbox().has_come()); }
-  /// Takes a turn: delivers one frame, or the end after the last one. Returns false if another turn
-  /// is under way.
+  /// Takes a turn: delivers one frame or, after the last frame, the end. Returns false if another
+  /// turn is under way.
   bool help();
   void ask_for_turn() { ask_for_turn(side_); }
   /// Called when the deadline of close has passed.

@@ -34,7 +34,7 @@ class Poller {
   ~Poller();
   /// Makes the call on a thread of the poller, at `time` or later, but never after stop.
   void call_at(TimePoint time, std::function<void()> call);
-  /// Joins the threads, so do not call it on one of them.
+  /// Joins the threads, so do not call it on a thread of the poller.
   void stop();
   /// Call after stop: drops everything that waits, and the calls that were not made.
   void drop_pending();

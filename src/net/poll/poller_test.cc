@@ -34,7 +34,7 @@ class Count {
     ++count_;
     changed_.notify_all();
   }
-  /// Returns true as soon as it has happened `count` times.
+  /// Returns true as soon as add() was called `count` times.
   bool wait(int count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_until(lock, soon().time(), [&] { return count_ >= count; });

@@ -88,9 +88,9 @@ class ShmReader {
   std::uint64_t their_head() const { return pair_.theirs().head.load() & ~kShmBesideHead; }
 
   static constexpr std::size_t kFetchedEarly = 4096;
-  /// Begins to fetch bytes from the other core's cache, which takes place while locks are taken and
-  /// the header is checked. Always inline, since gcc removes calls of a function that has no other
-  /// effect.
+  /// Begins to fetch bytes from the other core's cache, so that they arrive while locks are taken
+  /// and the header is checked. Always inline, since gcc removes calls of a function that has no
+  /// other effect.
   [[gnu::always_inline]] void begin_to_fetch(std::uint64_t tail, std::uint64_t head) const {
     const std::byte* const ring = pair_.peers->bytes().data() + kShmDataAt;
     const std::uint64_t end = std::min(head, tail + kFetchedEarly);
@@ -104,7 +104,7 @@ class ShmReader {
   std::uint64_t short_begin_ = 0, short_end_ = 0;
 };
 
-/// Writes to this side's ring, or beside its head. One thread at a time uses it.
+/// Writes to this side's ring, or beside its head. One thread at a time may use a writer.
 class ShmWriter {
  public:
   ShmWriter(const ShmPair& pair, const ShmReader& reader) : pair_(pair), reader_(reader) {}

@@ -24,9 +24,9 @@ class ShmSleep {
   static constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
 
   explicit ShmSleep(const ShmPair& pair) : pair_(pair) {}
-  /// How the sleeping thread sleeps. It calls announce with the reasons that it waits for, and
-  /// looks once more. Then it calls sleep, which returns at once if the peer has woken it since
-  /// announce(), or if this side has since wakes() was read. Then it calls awake.
+  /// The three calls of the thread that sleeps. It calls announce with the reasons for which it
+  /// waits, and looks once more. Then it calls sleep, which returns at once if the peer has woken
+  /// the thread since announce(), or if this side has since wakes() was read. Then it calls awake.
   void announce(unsigned reasons);
   void sleep(std::uint32_t wakes_seen);
   void awake();
@@ -45,7 +45,7 @@ class ShmSleep {
   void wake_sleeper(std::uint32_t sleeps);
 
   const ShmPair& pair_;
-  std::uint32_t number_ = 0;      // 4 × the number of this side's last sleep
+  std::uint32_t number_ = 0;      // four times the number of this side's last sleep
   std::uint32_t wakes_seen_ = 0;  // the peer's `wakes` at the announcement
   std::atomic<std::uint32_t> local_wakes_{0};
   std::atomic<bool> sleeping_{false};

@@ -22,7 +22,7 @@ constexpr std::size_t kFirstBytes = 8 << 10;
 constexpr std::size_t kStreamBytes = 4 << 10;
 // Reads this many bytes of a payload at once, and takes their checksum while they lie in a cache.
 constexpr std::size_t kReadPieceBytes = 256 << 10;
-// A thread serves many connections: it turns to the next one after this many bytes.
+// A thread serves many connections: after this many bytes it turns to the next connection.
 constexpr std::size_t kTurnBytes = 8 << 20;
 
 }  // namespace

@@ -239,7 +239,7 @@ QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, 
   const std::size_t first_bytes = frames.front().bytes(kTcpFramingBytes);
   lock.unlock();
   const std::ptrdiff_t sent = write(batch, first_checksum_);
-  lock.lock();  // the connection may have ended meanwhile, and then the frames are gone
+  lock.lock();  // the connection may have ended meanwhile, and its frames were then given back
   if (sent < 0) return {.room = Room::kFailed};
   if (done + std::size_t(sent) >= first_bytes) first_checksum_ = {};
   const bool all = sent >= std::ptrdiff_t(batch.bytes());

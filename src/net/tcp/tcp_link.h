@@ -36,8 +36,8 @@ class TcpWaiter {
   bool read_until(const EventFd& wake, Deadline deadline, TimePoint time);
   bool given_up() const;
 
-  /// In polled_, the first descriptor is that of the event that wakes the waiter; the deadline's
-  /// descriptor and those of the connections follow at these places.
+  /// The places in polled_. The descriptor of the event that wakes the waiter comes first; then the
+  /// deadline's descriptor, and then those of the connections.
   static constexpr std::size_t kDescriptor = 1, kFirstConnection = 2;
 
   std::vector<std::shared_ptr<TcpConnection>> borrowed_;
@@ -68,8 +68,8 @@ class TcpLink : public Link, public Rendezvous {
  private:
   std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
   /// Ticks the connections, and divides the incoming bytes evenly among the connections that peers
-  /// have made. Only those connections count, since a task that accepts connections serves many
-  /// peers, and its link is the one that fills.
+  /// have made. Only those connections count: a task that accepts connections serves many peers, so
+  /// its link is the one that fills.
   void tick();
 
   StreamSocket open(FileDescriptor fd, const std::string& address, Deadline deadline) const;

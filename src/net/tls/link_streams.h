@@ -25,7 +25,7 @@ class LinkStreams {
   /// socket leaves the host and there is no proof.
   std::unique_ptr<ByteStream> of_dialled(int fd, const std::string& address) const;
   /// Returns the stream of an accepted socket, or null until its first byte has arrived. A caller
-  /// may always encrypt. If a caller must encrypt and does not, tells it so, and throws
+  /// may always encrypt. If a caller must encrypt and does not, tells the caller so, and throws
   /// kFailedPrecondition.
   std::unique_ptr<ByteStream> of_accepted(int fd) const;
 

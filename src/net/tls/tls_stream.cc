@@ -18,7 +18,7 @@ constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
 /// The first byte that the answering side writes.
 constexpr char kWelcome = 'W';
 constexpr std::size_t kInBytes = 64 << 10;
-/// Encrypts this many bytes before it sends them with one call.
+/// The most bytes that are encrypted before one call sends them.
 constexpr std::size_t kOutBytes = 256 << 10;
 
 /// Returns the reason of OpenSSL's last failure on this thread; 0: none.

@@ -53,7 +53,7 @@ class TlsStream final : public ByteStream {
   bool encrypts() const override { return true; }
   void shut_writing() override;
 
-  /// The number of times that it has renewed its sending keys.
+  /// The number of times that the stream has renewed its sending keys.
   int renewals() const { return renewals_; }
   /// True if the peer has closed the socket without a TLS end of stream.
   bool ended() const { return ended_; }

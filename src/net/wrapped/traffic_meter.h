@@ -34,7 +34,8 @@ class alignas(kCacheLine) TrafficMeter {
   void end_copy(std::size_t bytes) {
     if (bytes > kShortBytes) end();
   }
-  /// Each of these two is called by one thread at a time, so it needs no locked addition.
+  /// One thread at a time calls count_sent, and one at a time count_received, so neither needs a
+  /// locked addition.
   void count_sent(std::size_t bytes) { add(traffic_.bytes_sent, bytes); }
   void count_received(std::size_t bytes) { add(traffic_.bytes_received, bytes); }
   const Traffic& traffic() const { return traffic_; }

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// Its steps are own steps. `below` counts one step for each `steps` of them.
+/// Its steps are own steps. The control `below` counts one step for every `steps` own steps.
 class AccumulateControl : public ForwardingControl {
  public:
   AccumulateControl(std::shared_ptr<JobControl> below, int steps)

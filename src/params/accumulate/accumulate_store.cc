@@ -69,10 +69,11 @@ class AccumulateSteps : public StoreSteps {
   std::vector<double> squares_;                         // by sum: of the mean; 0: none
   StepKind kind_ = StepKind::kTrain;
   int made_ = 0;               // steps of the window so far
-  bool skipped_ = false;       // a step of the window had NaN, so the mean has it, too
+  bool skipped_ = false;       // a step of the window had NaN, so the window's mean has NaN
   std::int64_t examples_ = 0;  // of the window so far
-  std::int64_t first_ = 0;     // of its first step
-  float weight_ = 1;           // of this step: its examples, in those of the first one
+  std::int64_t first_ = 0;     // the own step with which the window began
+  // The weight of this step: its examples, divided by those of the window's first step.
+  float weight_ = 1;
 };
 
 PlanBinding AccumulateSteps::binding_below(std::span<const VariableSpec> variables,
@@ -97,7 +98,7 @@ void AccumulateSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
   below_->begin_step(ends_window() ? StepKind::kTrain : StepKind::kFetch, rows, whole);
 }
 
-// The sums lie in host memory, so the place that the store below gives must lie there, too.
+// The sums lie in host memory, so the store below must give a place in host memory, too.
 void AccumulateSteps::ready(VariableId variable, const Contribution& contribution,
                             const Event& event) {
   ContributionSum& sum = sum_of(variable);

@@ -18,9 +18,9 @@ namespace paceline {
 ///   train step does. So with one worker, all steps of a window read the same values.
 /// - Contributions are summed in memory of this process. With clipping the store says
 ///   NormBy::kStore and clips the mean by its norm, unless the store below computes a norm itself.
-/// - The control counts own steps; the job below counts one step for each `steps` of them. A window
-///   under way is not in a checkpoint: training that resumes begins a window anew, at an own step
-///   that is a multiple of `steps`.
+/// - The control counts own steps; the job below counts one step for every `steps` own steps. A
+///   checkpoint does not have a window under way: training that resumes begins a window anew, at an
+///   own step that is a multiple of `steps`.
 /// `pool` may be null; it must outlive the store. The store must outlive the result of bind().
 JoinedStrategy accumulate(JoinedStrategy below, int steps, ThreadPool* pool);
 

@@ -31,7 +31,7 @@ TEST_P(Accumulated, FourBatchesOf32TrainAsOneOf128) {
 INSTANTIATE_TEST_SUITE_P(Rules, Accumulated, ::testing::ValuesIn(equal_batches_cases()),
                          [](const auto& test) { return test.param.name; });
 
-// The inner store computes the norm of its mean, so the outer store need not compute one.
+// The inner store computes the norm of its mean, so the outer store need not compute a norm.
 TEST(AccumulateStore, OneOverAnotherIsOneOfTheirProduct) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0.05f);
   const JoinedStrategy twice = accumulate(accumulate(joined_alone(model.specs()), 2, nullptr), 2,
@@ -83,8 +83,8 @@ TaskState state_of_step(std::int64_t step) {
   return {.worker = 0, .step = step, .position = {}, .local = {}};
 }
 
-// 10 own steps are two windows of 4 and half of a third. The third window is not complete, so it
-// begins anew.
+// Ten own steps are two windows of 4 and half of a third window. That third window is not complete,
+// so it begins anew.
 TEST(AccumulateControl, CountsOwnStepsAndTheJobBelowWholeWindows) {
   const auto below = std::make_shared<ToldControl>();
   AccumulateControl control(below, 4);

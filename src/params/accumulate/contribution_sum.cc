@@ -13,7 +13,8 @@ namespace paceline {
 namespace {
 
 constexpr std::int32_t kNowhere = -1;
-// Applying a range of this length takes some microseconds, as long as waking a thread.
+// The fewest numbers for which another thread helps: applying this many takes some microseconds, as
+// long as waking a thread.
 constexpr std::int64_t kGrain = 16 * 1024;
 
 template <typename F>

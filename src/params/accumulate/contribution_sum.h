@@ -31,8 +31,8 @@ class ContributionSum {
   /// Writes the sum divided by the weights of the contributions to `into`, and begins anew. Rows
   /// are in the ascending order of their ids, which are valid until the next mean.
   Contribution take_mean(const TensorView& into);
-  /// Returns the sum of squares of the mean that was taken last. `mean` must be unchanged since
-  /// then.
+  /// Returns the sum of squares of the mean that take_mean() has written to `mean`, which must be
+  /// unchanged since then.
   double squares(const TensorView& mean) const;
 
  private:

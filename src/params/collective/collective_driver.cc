@@ -160,7 +160,7 @@ namespace {
 // The time between two checks of a waiting thread for an interrupt: long enough to cost nothing,
 // short enough for a quick answer to Ctrl-C.
 constexpr Duration kLookAround = std::chrono::milliseconds(250);
-// An interrupted worker waits this long for the step that it has begun. The others are mostly
+// How long an interrupted worker waits for the step that it has begun. The other workers are mostly
 // interrupted, too, and so end with the same step.
 constexpr Duration kFinishStep = std::chrono::milliseconds(400);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
@@ -980,8 +980,8 @@ std::vector<StoreLink> CollectiveDriver::links() const {
 
 namespace {
 
-// A state with this number is the joiner's own, from the checkpoint from which training resumes.
-// Any other number is that of a save.
+// A state with this number is the joiner's own state, from the checkpoint from which training
+// resumes. Any other number is that of the save that asked for the state.
 constexpr std::uint64_t kRestoredState = ~std::uint64_t{0};
 
 // Counts frames that borrow values until the frames are sent.
@@ -1132,7 +1132,7 @@ void CollectiveDriver::ask_progress() {
   }
 }
 
-// Of two connected workers, the one that made the call asks the other for its clock.
+// One of two connected workers asks the other for its clock: the worker that has made the call.
 void CollectiveDriver::ask_clocks() {
   const std::lock_guard lock(mutex_);
   for (CollectiveConnection* const peer : current_) {
@@ -1263,8 +1263,8 @@ void CollectiveDriver::take_sums(int worker, const FrameHeader& header,
 
 namespace {
 
-// All workers find a bad sum at about the same time. The worker whose contribution was bad tells
-// the others within this time.
+// All workers find a bad sum at about the same time. Within this time, the worker whose
+// contribution was bad tells the others.
 constexpr Duration kBlameWithin = std::chrono::seconds(10);
 
 }  // namespace

@@ -41,8 +41,8 @@ namespace paceline {
 /// state that each worker has told. Thread-safe.
 class StateInbox {
  public:
-  /// Begins a new save that asks these workers for their states, except those that train no more
-  /// and have told theirs already. Returns the workers to ask.
+  /// Begins a new save that asks `workers` for their states. Does not ask workers that train no
+  /// more and have already told their states. Returns the workers to ask.
   std::set<int> ask(std::uint64_t save, std::set<int> workers) {
     const std::lock_guard lock(mutex_);
     save_ = save;
@@ -50,8 +50,8 @@ class StateInbox {
     asked_ = std::move(workers);
     return asked_;
   }
-  /// Takes the state that a worker tells. `save` is the number of the save that asked; 0: the
-  /// worker trains no more, and tells its last state.
+  /// Takes a worker's state. `save` is the number of the save that asked for it; 0: the worker
+  /// trains no more, and tells its last state.
   void put(int worker, std::uint64_t save, TaskState state) {
     {
       const std::lock_guard lock(mutex_);
@@ -153,7 +153,7 @@ class GroupRecordBlocks : public SharedRecordBlocks {
 /// peer's identity is unknown until both sides have said who they are.
 class CollectiveConnection : public Receiver {
  public:
-  /// `expected` is the worker that this one called, or −1 when the peer has called.
+  /// `expected` is the worker that this worker has called, or −1 when the peer has called.
   CollectiveConnection(CollectiveDriver& driver, int expected, TimePoint since,
                        Timeline* timeline = nullptr)
       : clock(timeline, fmt::format("worker:{}", expected)),
@@ -197,7 +197,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// Returns once this worker has met the other workers, or those that train.
   void join();
   bool founded() const;
-  /// The workers that this one is not connected with.
+  /// The workers with which this worker is not connected.
   std::vector<std::int32_t> unreached() const;
   void initialise(std::int64_t step, const std::vector<TaskState>& states);
   /// Waits until this worker has values.
@@ -207,7 +207,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// they no longer count because the group went on without this worker.
   bool had_values() const { return shown_.had_values; }
   std::int64_t step() const { return shown_.step; }
-  /// Begins a step that reduces these buckets, once this worker may begin one.
+  /// Begins a step that reduces these buckets. First waits until this worker may begin a step.
   void begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets, std::int64_t examples);
   /// Replaces the numbers, in the middle of a step, by their sums over all members. Throws
   /// RepeatStep when the members have changed.
@@ -222,13 +222,13 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::int64_t begun_step() const { return begun_step_; }
   /// The members of the last step that this worker has committed.
   std::vector<std::int32_t> contributors() const;
-  /// Waits until the step is decided. Returns true once the step is committed, so that its sums are
-  /// to be applied; false when this worker was given newer values instead. With sync_batch_norm it
-  /// throws RepeatStep when the members have changed.
+  /// Waits until the step is decided. Returns true if it is committed, so that its sums must be
+  /// applied; false if this worker was given newer values instead. With sync_batch_norm, throws
+  /// RepeatStep when the members have changed.
   bool wait_committed();
   /// Locks the values, so that the step thread can change them.
   std::unique_lock<std::mutex> change_values();
-  /// Tells all others why the job ends, and throws that error here, too.
+  /// Tells all other workers why the job ends, and throws that error here, too.
   [[noreturn]] void end_job(const Error& why);
   /// Waits until another worker ends the job, and throws its error; if none does in time, throws
   /// `otherwise`.
@@ -406,7 +406,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::uint64_t saves_ = 0;
   std::int64_t made_ = 0;
   std::shared_ptr<GroupRecordBlocks> records_;
-  std::atomic<std::uint64_t> dealt_{0};  // the last epoch that the pipeline was told of
+  std::atomic<std::uint64_t> dealt_{0};  // the last epoch of which the pipeline was told
 
   std::deque<std::unique_ptr<CollectiveConnection>> peers_;
   std::vector<CollectiveConnection*> current_;  // by worker; null: none

@@ -393,8 +393,8 @@ void CollectiveSteps::apply_rows(std::size_t b, float clip_scale) {
       sums.rows.data(), &pool());
 }
 
-// How long a worker that saves waits for the states of the others. They tell them between two
-// steps, and a step may be long.
+// How long a worker that saves waits for the states of the other workers. A worker tells its state
+// only between two steps, and a step may be long.
 constexpr Duration kStatesWithin = std::chrono::seconds(10);
 constexpr Duration kStatesOfInterrupted = std::chrono::milliseconds(500);
 
@@ -500,7 +500,7 @@ void CollectiveStoreImpl::mark() {
 
 SavedShards CollectiveStoreImpl::write_shards(const std::string& folder) {
   const std::span<const VariableSpec> specs = variables_.specs();
-  // This worker's shard is the one after those of the ps tasks.
+  // This worker's shard has the number after those of the ps tasks.
   const int shard = int(options_.spec.ps.size()), shards = shard + 1;
   std::vector<Piece> pieces = place_variables(specs, 1);
   for (Piece& piece : pieces) piece.ps = shard;

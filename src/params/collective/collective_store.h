@@ -14,10 +14,10 @@ namespace paceline {
 class CollectiveStore : public SavableStore, public JobControl {
  public:
   /// Listens, and joins the others. Throws kUnavailable when no training worker was found within
-  /// join_timeout, and kFailedPrecondition when another worker refuses this one.
+  /// join_timeout, and kFailedPrecondition when another worker refuses this worker.
   static std::unique_ptr<CollectiveStore> join(const CollectiveOptions& options,
                                                std::vector<VariableSpec> variables);
-  /// The workers that this worker is not connected with.
+  /// The workers with which this worker is not connected.
   virtual std::vector<std::int32_t> unreached() const = 0;
 };
 

@@ -57,8 +57,8 @@ class Collectives {
   virtual std::span<std::byte> memory() = 0;
   /// Begins a new step, to which this worker has contributed nothing yet.
   virtual void begin(std::shared_ptr<const std::vector<Bucket>> buckets) = 0;
-  /// Opens an attempt: other members may reduce it from now on. The contributions of this step
-  /// stay.
+  /// Opens an attempt: other members may reduce it from now on. This worker's contributions to the
+  /// step remain.
   virtual void open(std::uint64_t tag) = 0;
   /// Starts an attempt that all members have opened. It proceeds without waiting for the step
   /// thread.

@@ -17,7 +17,7 @@ namespace {
 const char* const kPlugin = "libpaceline_mpi.so";
 
 // Loads the plug-in with global symbols: MPI opens plug-ins of its own, which look for MPI's
-// symbols there.
+// symbols among the global ones.
 const MpiCalls* find_calls(std::string& why) {
   const auto function = reinterpret_cast<MpiPluginFunction>(
       plugin_function(kPlugin, kMpiPluginFunction, RTLD_NOW | RTLD_GLOBAL, why));

@@ -56,8 +56,8 @@ class HybridSteps : public StoreSteps {
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
  private:
-  /// Asks the members first, and then the ps tasks, since the step may have counted for the members
-  /// and on no ps.
+  /// Asks the members first, and then the ps tasks: the step may have counted for the members but
+  /// on no ps.
   struct Handle : StepHandle {
     std::int64_t global_step() override;
     StepHandle *of_ps = nullptr, *of_members = nullptr;

@@ -1,19 +1,19 @@
-// The members of the all-reduce decide about both parts, and ps 0 is their fence
-// (params/round_fence.h). A member says that its sums are whole only once ps 0 has confirmed its
-// sparse contribution (`given`), so that what the members commit is on every ps. Each member then
-// names the contributors to ps 0 (`committed`). The lowest member commits first, but lets the
-// others tell ps 0 first (PsRoundFence::tell_commit). The RoundCoordinator of ps 0 closes a round
-// once, with these contributors, and never by itself.
+// The members of the all-reduce decide about both parts, and ps 0 makes sure that a step counts in
+// both or in neither (params/round_fence.h). A member says that its sums are whole only once ps 0
+// has confirmed its sparse contribution (`given`), so that what the members commit is on every ps.
+// Each member then names the contributors to ps 0 (`committed`). The lowest member commits first,
+// but lets the others tell ps 0 first (PsRoundFence::tell_commit). The RoundCoordinator of ps 0
+// closes a round once, with these contributors, and never by itself.
 //
-// A worker begins again as a joiner (kAborted) if ps 0 dropped its contribution although its group
-// had committed it, or counted it with other contributors; `step_done` tells it so. A member hands
-// its values on only once it knows that they are those of the closed rounds. If two groups meet,
-// the group goes on whose steps ps 0 has counted, even if the other one has the later epoch. Groups
-// of different processes of ps 0 do not meet.
+// A worker begins again as a joiner (kAborted) if its group had committed its contribution but ps 0
+// dropped it, or counted it with other contributors; `step_done` tells the worker so. A member
+// hands its values on only once it knows that they are those of the closed rounds. If two groups
+// meet, the group goes on whose steps ps 0 has counted, even if the other group has the later
+// epoch. Groups that belong to different processes of ps 0 do not meet.
 //
-// Why ps 0 does not decide first: members would then reduce after ps 0 has closed the round. The
-// reduction could not begin in the backward pass, and after a death during the reduction only the
-// sparse part would count.
+// Why ps 0 does not decide first: members would then reduce only after ps 0 has closed the round.
+// The reduction could not begin in the backward pass, and after a death during the reduction only
+// the sparse part would count.
 #include "params/hybrid/hybrid_store.h"
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ namespace {
 
 // The control of a job whose variables are kept by two stores.
 
-/// Takes every answer from the ps tasks, since they see all workers. Tells both stores which worker
-/// is done and which worker leaves.
+/// Takes every answer from the ps tasks, since they know all workers. Tells both stores which
+/// worker is done and which worker leaves.
 class HybridControl : public ForwardingControl {
  public:
   HybridControl(std::shared_ptr<JobControl> sparse, std::shared_ptr<JobControl> dense)
@@ -58,7 +58,8 @@ class HybridControl : public ForwardingControl {
     dense_->goodbye();
     below_->goodbye();
   }
-  /// The worker that founds the all-reduce writes the values of both stores.
+  /// The values of both stores are written by the worker that founds the all-reduce, so that part
+  /// answers.
   bool was_initialised() const override { return dense_->was_initialised(); }
   void wait_initialised() override {
     below_->wait_initialised();
@@ -119,8 +120,8 @@ std::unique_ptr<StoreSteps> HybridStore::bind(const PlanBinding& plan, float cli
                                        dense_->bind(dense, clip_norm));
 }
 
-// The dense values are written last: the members begin once they have these, and must then find the
-// values of the ps tasks.
+// The dense values are written last: the members begin once they have them, and must then find the
+// sparse values on the ps tasks.
 void HybridStore::write(std::vector<VariableState> states, std::int64_t global_step) {
   std::vector<VariableState> sparse, dense;
   for (VariableState& state : states) {
@@ -175,7 +176,7 @@ std::vector<std::string> HybridStore::prepare_saving(const std::string& folder) 
 }
 
 // No round closes while the values are marked, since this worker has not contributed to the next
-// round. If the others have given this worker up, write_shards() finds that out.
+// round. If the other workers have given this worker up, write_shards() finds that out.
 void HybridStore::mark() {
   rounds_.wait_closed();
   dense_->mark();

@@ -1,5 +1,5 @@
-// Sparse variables on parameter servers and dense ones by all-reduce, in one job: two stores whose
-// steps are one.
+// Sparse variables on parameter servers and dense variables by all-reduce, in one job: two stores
+// that make each step together.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace paceline {
 class RoundFence;
 
 /// `sparse` keeps the sparse variables, and `dense` the others, each in the order of `variables`.
-/// The members of the all-reduce commit each step. `rounds`, with which `dense` was made, has the
-/// same rounds on the ps tasks, so a step counts in both stores or in none. ps 0 handles the states
-/// of workers, progress and saving.
+/// The members of the all-reduce commit each step. `rounds`, with which `dense` was made, makes the
+/// same rounds on the ps tasks, so a step counts in both stores or in none. The states of workers,
+/// progress and saving go through ps 0.
 JoinedStrategy with_both(JoinedStrategy sparse, JoinedStrategy dense, RoundFence& rounds,
                          std::vector<VariableSpec> variables);
 

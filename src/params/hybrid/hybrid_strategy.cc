@@ -41,8 +41,8 @@ JoinedStrategy make_hybrid_strategy(const JoinOptions& options,
   const std::shared_ptr<PsStore> of_ps = join_ps_store(options, std::move(sparse));
   RoundFence& rounds = of_ps->round_fence();
   const auto of_workers = join_allreduce(options, std::move(dense), &rounds);
-  // The ps tasks have values, but this worker has founded a new group, since it sees no worker that
-  // trains.
+  // The ps tasks have values, but this worker has founded a new group, since it has found no worker
+  // that trains.
   if (options.cluster.is_chief() && !of_workers->was_initialised() && of_ps->was_initialised()) {
     rounds.begin_again("the workers that had the dense variables are all lost",
                        of_workers->unreached());

@@ -1,5 +1,5 @@
-// A device with memory and a queue of its own trains on the local store as the host does, bit for
-// bit.
+// Tests that a device with memory and a queue of its own trains on the local store as the host
+// does, bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>

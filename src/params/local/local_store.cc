@@ -38,7 +38,7 @@ void named(const std::string& task, std::int64_t own_step, Apply&& apply) {
   }
 }
 
-// Applies the rule to each range of a contribution as soon as a kernel has made that range.
+// Applies the rule to each range of a contribution as soon as a kernel has computed that range.
 class LocalSink : public OutputSink {
  public:
   LocalSink(Timeline* timeline, const std::string& task) : timeline_(timeline), task_(task) {}
@@ -88,9 +88,10 @@ class LocalSteps : public StoreSteps {
   std::vector<float> learning_rates_;
   std::vector<Tensor> places_;  // by variable; undefined until a step asks for it
   std::vector<bool> updated_;   // by variable: the plan updates it
-  std::vector<bool> streamed_;  // by variable: in this step sink_ has applied it before ready()
+  // By variable: sink_ has already applied its contribution in this step.
+  std::vector<bool> streamed_;
   LocalSink sink_;
-  // With clipping: contributions that wait for the scale that end_step() brings.
+  // With clipping: contributions that wait until end_step() brings the scale.
   std::vector<Ready> waiting_;
   LocalHandle handle_;
 };

@@ -128,8 +128,8 @@ TEST_F(LocalStoreTest, ApplyingIsTakenOutOfPush) {
   begin(*steps);
   const AccountScope push(account, Activity::kPush);
   contribute(*steps, 1, 1);
-  // The clock stands still while the rule runs. The test is that the time after the rule counts as
-  // `push` again.
+  // The clock stands still while the rule runs. The test checks that the time after the rule counts
+  // as `push` again.
   clock.advance(std::chrono::milliseconds(2));
   EXPECT_EQ(account.change_to(Activity::kOther), Activity::kPush);
   EXPECT_EQ(account.spent(Activity::kPush), std::chrono::milliseconds(2));

@@ -1,4 +1,4 @@
-// Plans, executor and local store train small models together.
+// Tests that plans, executor and local store together train small models.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -168,7 +168,7 @@ TEST(LocalTraining, NorDoesOneWhileAGradientOfBfloat16OperandsIsComputed) {
   expect_streams_bit_for_bit({.bfloat16_products = true});
 }
 
-// A kernel could hand over each half of the gradient in panels, but the store wants the gradient
+// Kernels could hand over each half of the gradient in panels, but the store wants the gradient
 // whole.
 TEST(LocalTraining, AGradientOfSeveralKernelsIsNotStreamed) {
   Graph graph;
@@ -215,7 +215,7 @@ TEST(LocalTraining, RowsTrainAsTheWholeTableWould) {
     Graph graph;
     const Value ids = graph.input("ids", {6}, DType::kInt32);
     Value table = graph.variable("table", {20, 4});
-    // Through this op the table's gradient is dense.
+    // Because of this op, the table's gradient is dense.
     if (whole) table = scale(table, 1);
     const Value h = dense(embedding_lookup(table, ids), 3, "out");
     const Training training =

@@ -18,8 +18,8 @@ namespace {
 constexpr int kElements = 3;
 
 /// Workers in virtual time, over one store. Each worker trains its copy towards a target of its
-/// own. Workers die and join, and all go back to a checkpoint. The test applies the rule by itself,
-/// too, and compares.
+/// own. Workers die and join, and all go back to a checkpoint. The test computes the rule itself,
+/// too, and compares the results.
 class VirtualOuterJob {
  public:
   VirtualOuterJob(std::uint64_t seed, int workers)
@@ -57,7 +57,7 @@ class VirtualOuterJob {
     std::uint64_t process = 0;
     std::int64_t contributed = 0;
   };
-  /// What the store must have, as the test itself has computed.
+  /// What the store should hold, as computed by the test itself.
   struct Account {
     std::vector<double> w = std::vector<double>(kElements), m = w, pending = w;
     std::int64_t count = 0;
@@ -118,7 +118,7 @@ class VirtualOuterJob {
     }
     worker.began.assign(worker.copy.begin(), worker.copy.end());
   }
-  // The worker loses its steps since its last contribution, and nothing else is lost.
+  // The worker loses the steps since its last contribution, and nothing else is lost.
   void die(int index) {
     ++deaths_;
     Worker& worker = workers_[std::size_t(index)];
@@ -237,7 +237,8 @@ TEST_P(AsyncOuterJob, OneWorkerThatAveragesAfterEachStepTrainsAsOneProcess) {
   leave(worker);
 }
 
-// The second worker makes no step while the first one trains, and the first does not wait.
+// The second worker makes no step while the first worker trains, and the first worker does not
+// wait.
 TEST_P(AsyncOuterJob, NobodyWaitsForAnybody) {
   begin({.local_steps = 4, .delay = 2}, 2);
   std::vector<JoinedStrategy> workers = join_workers(2);

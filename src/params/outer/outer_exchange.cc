@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kExchangeGrain = 1 << 14;  // elements
 
-// Each common value is read twice, and the two reads must agree (`reread`).
+// Each common value is read twice in a step, and both reads must agree (`reread`).
 PlanBinding plan_of(std::span<const VariableId> variables) {
   PlanBinding plan;
   for (const VariableId variable : variables) {
@@ -96,8 +96,8 @@ void OuterExchange::contribute(int fragment) {
   turns_.contributed();
 }
 
-// Adds the steps that the copy has made since it was sent to the new common value. If it has made
-// none, the copy becomes the common value.
+// Takes over the new common value, and adds the change that the copy has made since the worker sent
+// its difference. If there was no step since then, the copy becomes the common value.
 void OuterExchange::take_over(int fragment) {
   for (const VariableId variable : schedule_.variables_of(fragment)) {
     AsyncView come;

@@ -19,7 +19,7 @@ class OuterExchange {
  public:
   /// If workers do not wait for each other, `contributed` is the number of this worker's
   /// contributions. Otherwise the store below has rounds, which all workers count alike. `local`
-  /// has the worker's copies, by variable, which get the present values of the store below. All
+  /// has the worker's copies, by variable; they get the present values of the store below. All
   /// arguments must outlive this object; pool and account may be null.
   OuterExchange(ParameterStore& below, const OuterSchedule& schedule,
                 std::optional<std::int64_t> contributed, std::vector<TensorView> local,
@@ -27,9 +27,11 @@ class OuterExchange {
 
   /// Call it after each local step. If the step leads to a round, contributes.
   void step_made(std::int64_t examples);
-  /// Waits until this worker's last contribution counts, which is when its round is closed.
+  /// Waits until this worker's last contribution counts: until its round is closed, if there are
+  /// rounds.
   void settle();
-  /// The number of contributions, or rounds, that count, including this worker's own one under way.
+  /// The number of rounds, or of contributions, that count. A contribution of this worker that is
+  /// not known to count yet is included.
   std::int64_t rounds() const { return turns_.rounds(); }
 
  private:
@@ -45,8 +47,8 @@ class OuterExchange {
   ThreadPool* const pool_;
   StepAccount* const account_;
   std::vector<std::unique_ptr<StoreSteps>> steps_;  // by fragment
-  /// By variable, if trained: the common value from which the copy began, or, while its difference
-  /// is under way, the copy that was sent.
+  /// By variable, if trained: the common value from which the copy began; while its difference is
+  /// under way, the copy as it was sent.
   std::vector<Tensor> base_;
   OuterTurns turns_;
   StepHandle* sent_ = nullptr;  // the step of the last contribution

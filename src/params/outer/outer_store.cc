@@ -36,13 +36,13 @@ class OuterState {
   virtual void restored(TaskState state) = 0;
 };
 
-/// Its steps are local steps; `below` counts rounds.
+/// Its steps are local steps; the control `below` counts rounds.
 class OuterControl : public ForwardingControl {
  public:
   OuterControl(std::shared_ptr<JobControl> below, std::shared_ptr<OuterState> store, int worker)
       : ForwardingControl(std::move(below)), store_(std::move(store)), worker_(worker) {}
 
-  /// An interrupted worker waits for no round.
+  /// Waits for the last round, unless the worker is interrupted.
   void set_done() override {
     try {
       store_->settle();
@@ -75,7 +75,7 @@ class OuterControl : public ForwardingControl {
 
 constexpr std::string_view kInner = "inner/";
 
-// A moving average is kept of the common values only, so the inner variables have none.
+// A moving average is kept only of the common values, so the inner variables have none.
 std::vector<VariableSpec> inner_variables(std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) variable.average_decay = 0;
   return variables;
@@ -218,7 +218,8 @@ std::unique_ptr<StoreSteps> OuterStore::bind(const PlanBinding& plan, float clip
   return std::make_unique<OuterSteps>(*this, inner_->bind(plan, clip_norm));
 }
 
-// The slots continue from the checkpoint if it has slots of this rule.
+// Returns the values and slots with which the copies begin. The slots continue from the checkpoint
+// if it has slots of this rule.
 std::vector<VariableState> OuterStore::beginning() {
   std::vector<VariableId> all(variables_.size());
   std::iota(all.begin(), all.end(), 0);

@@ -18,7 +18,7 @@
 namespace paceline {
 namespace {
 
-/// Options that just average the workers' copies, after `local_steps` steps.
+/// Options for which the outer rule just averages the workers' copies, after `local_steps` steps.
 OuterOptions averaging(int local_steps, int fragments = 1) {
   return {.local_steps = local_steps, .rate = 1, .momentum = 0, .fragments = fragments};
 }

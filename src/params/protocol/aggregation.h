@@ -52,7 +52,7 @@ struct AggregationSpec {
 /// What becomes of a contribution.
 enum class Fate : std::uint8_t {
   kApply,  // applied now, chunk by chunk as it arrives
-  kKeep,   // it waits in a buffer until its round is closed
+  kKeep,   // the contribution waits in a buffer until its round is closed
   kDrop,   // it was applied before, or is too late
 };
 
@@ -69,7 +69,7 @@ struct AggregationOutbox {
     std::int64_t round = 0;
   };
   /// The shard sums the kept contributions of exactly these workers, in this order, and applies the
-  /// sum. It drops the contributions of other workers to this round.
+  /// sum. It drops contributions of other workers to this round.
   struct Sum {
     std::int64_t round = 0;
     std::vector<int> contributors;
@@ -89,14 +89,14 @@ class Aggregation {
   /// The worker trains from now on, from its own step `next_step`. Joining again replaces its
   /// earlier state.
   virtual void joined(int worker, std::int64_t next_step, AggregationOutbox& out) = 0;
-  /// The worker begins to send the contributions of its own step.
+  /// The worker begins to send the contributions of its own step `step`.
   virtual Fate arrived(int worker, std::int64_t step) = 0;
-  /// All contributions of the step have arrived, and are applied or kept.
+  /// All contributions of the step `step` have arrived, and are applied or kept.
   virtual void ended(int worker, std::int64_t step, AggregationOutbox& out) = 0;
   /// The worker has made all its steps. It may go on until all others have made theirs. Nobody
   /// waits for it.
   virtual void done(int worker, AggregationOutbox& out) = 0;
-  /// The worker trains no more: it has left or is lost. Nobody waits for it.
+  /// The worker trains no more, because it has left or is lost. Nobody waits for it.
   virtual void left(int worker, AggregationOutbox& out) = 0;
 };
 

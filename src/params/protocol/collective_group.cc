@@ -332,7 +332,8 @@ bool CollectiveGroup::wants_values_of(std::uint64_t epoch) const {
   return agreed_ && epoch == proposal_->epoch;
 }
 
-// The worker that sends the values may have heard before this one that their epoch has begun.
+// The sender of the values may have heard before this worker that the epoch of these values has
+// begun.
 void CollectiveGroup::take_values(std::uint64_t epoch, std::int64_t step, TimePoint now,
                                   Outbox& out) {
   if (epoch != 0 && epoch != epoch_) {
@@ -535,8 +536,8 @@ constexpr Duration kCutOffAlone = std::chrono::seconds(1);
 }  // namespace
 
 // The lowest living member proposes the members that the group should have. If some workers have
-// formed a group without this one, this worker waits until those workers are lost or behind, and
-// then goes on; otherwise it leaves its group.
+// formed a group without this worker, it proposes nothing: it waits until it can go on because
+// those workers are lost or behind, or until it leaves its own group.
 void CollectiveGroup::regroup(TimePoint now, Outbox& out) {
   if (standing_ != Standing::kMember || (founded_ && !has_values_)) return;
   if (now < patient_until_ || coordinator() != self()) return;
@@ -565,9 +566,9 @@ bool CollectiveGroup::is_connected_with(int worker, int other) const {
   return other == self() || contains(peer(worker).status.connected, other);
 }
 
-// If two members are connected with this one but not with each other, leaves out the higher of the
-// two, unless they connect again soon. In that case the group is formed anew, since what they sent
-// each other before may be lost.
+// If two members are connected with this worker but not with each other, leaves out the higher of
+// the two, unless they connect again soon. In that case the group is formed anew, since messages
+// between the two may be lost.
 void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& members, TimePoint now) {
   const auto apart = std::ranges::find_if(members, [&](std::int32_t high) {
     return std::ranges::any_of(members, [&](std::int32_t low) {
@@ -622,8 +623,8 @@ void CollectiveGroup::add_joiners(std::vector<std::int32_t>& members) const {
   }
 }
 
-// The epochs of an all-reduce: how members agree on the next one, and on the step that it continues
-// from.
+// The epochs of an all-reduce: how members agree on the next epoch, and on the step from which it
+// continues.
 
 namespace {
 
@@ -655,9 +656,9 @@ void CollectiveGroup::check_formation(const Formation& formation) const {
                           formation.step, fmt::join(formation.lacking, ", ")));
 }
 
-// An epoch is made of a number, how many members it has, and its proposer, so that no two proposals
-// are equal. If two groups with the same number meet, the larger one goes on. If they are equally
-// large, the group goes on whose proposer is lower.
+// Returns an epoch that consists of a number, the count of its members, and its proposer, so that
+// no two proposals are equal. If two groups with the same number meet, the group with more members
+// goes on. If they are equally large, the group with the lower proposer goes on.
 std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t members, int proposer) {
   constexpr int kBits = 16;  // of the members, and of the proposer
   constexpr std::uint64_t kMost = (std::uint64_t{1} << kBits) - 1;
@@ -769,7 +770,8 @@ void CollectiveGroup::agree(TimePoint now, Outbox& out) {
 
 void CollectiveGroup::take_agreement(int worker, const Agreement& agreement, TimePoint now,
                                      Outbox& out) {
-  if (agreement.epoch == epoch_) {  // the peer had agreed to this epoch, and then to another one
+  // The peer had agreed to this epoch, and then agreed to a later one.
+  if (agreement.epoch == epoch_) {
     highest_ = std::max(highest_, agreement.highest);
     must_reform_ = true;
     return;
@@ -909,10 +911,11 @@ void CollectiveGroup::say_who_changed(const std::vector<std::int32_t>& before, O
   }
 }
 
-// When two groups meet, the one with the later epoch goes on, and the workers of the other one
-// leave theirs. If ps tasks count the steps, their count decides: the group goes on of which they
-// have counted more steps than the other group has made. A worker of an earlier epoch may still
-// name this worker as a member although this worker has formed a group without it (`left`).
+// When two groups meet, the group with the later epoch goes on, and the workers of the other group
+// leave it. If ps tasks count the steps, their count decides: a group goes on if the ps tasks have
+// counted more steps of it than the other group has made. A worker of an earlier epoch may still
+// name this worker as a member although this worker has formed a group without that worker
+// (`left`).
 void CollectiveGroup::meet(int worker, Outbox& out) {
   const GroupStatus& other = peer(worker).status;
   const bool left = options_.counted_by_ps && other.epoch < epoch_ && !is_member(worker);
@@ -939,7 +942,7 @@ void CollectiveGroup::leave_group(Outbox& out) {
   tell_status(out);
 }
 
-// Which workers of the group this one cannot reach, and when it gives up.
+// Which workers of the group this worker cannot reach, and when it gives up.
 
 namespace {
 
@@ -971,7 +974,8 @@ void CollectiveGroup::consider_solitude(TimePoint now) {
 // A worker that is not connected with all members of a group cannot join the group. It does not
 // count members that the other members do not reach either, since those are about to be left out.
 void CollectiveGroup::consider_partition(TimePoint now) {
-  std::optional<std::pair<int, int>> apart;  // a member that is seen, and one that is not
+  // A member that this worker sees, and one that it does not see.
+  std::optional<std::pair<int, int>> apart;
   for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {
     if (!peer(w).connected || peer(w).status.standing != Standing::kMember) continue;
     std::vector<std::int32_t> unseen = peer(w).status.members;

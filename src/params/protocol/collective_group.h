@@ -28,9 +28,9 @@
 namespace paceline {
 
 /// How the members of an all-reduce share out the records of a data set, with no messages but those
-/// that they send anyway. Each epoch deals to its members, by turns, the records that nobody has
-/// used or holds. A record is used when the step that read it is committed. This is a plain state
-/// machine, as one member sees it. After each step, all members of an epoch have the same unused
+/// that the members send anyway. Each epoch deals to its members, in turn, the records that nobody
+/// has used or holds. A record is used when the step that read it is committed. This is a plain
+/// state machine for one member. After each step, all members of an epoch have the same unused
 /// records.
 class GroupRecordSharing {
  public:
@@ -56,8 +56,8 @@ class GroupRecordSharing {
   // The group.
   /// From now on take() gives nothing, until the next epoch is dealt.
   void freeze() { frozen_ = true; }
-  /// This member has left its group, which goes on without it: the records that it has taken are
-  /// revoked.
+  /// Call it when this member has left its group, which goes on without it: the records that it has
+  /// taken are revoked.
   void leave();
   /// The records that were taken and not used.
   std::vector<RecordRange> held() const { return {held_.begin(), held_.end()}; }
@@ -167,8 +167,8 @@ class CollectiveGroup {
   void rested(TimePoint now, Outbox& out);
 
   // Only with counted_by_ps.
-  /// Says whether a ps that this worker needs for its steps is out of reach. If one is, the others
-  /// go on without this worker, unless all of them are cut off, too.
+  /// Says whether this worker cannot reach a ps that it needs for its steps. If it cannot, the
+  /// other members go on without it, unless all of them are cut off, too.
   void set_cut_off(bool cut_off, TimePoint now, Outbox& out);
   /// The ps tasks have counted `step` global steps, each with the contributors that this worker
   /// knows.
@@ -223,8 +223,8 @@ class CollectiveGroup {
   /// This worker has saved the values at the end of the training.
   void set_saved(Outbox& out);
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
-  /// True when all workers are connected with this one, or when some connected worker is a member.
-  /// For worker 0: true when it knows whether it begins the training.
+  /// True when all workers are connected with this worker, or when some connected worker is a
+  /// member. For worker 0: true when it knows whether it begins the training.
   bool met() const;
   bool all_warm() const;
   /// Every other worker is done, or gone.
@@ -234,7 +234,7 @@ class CollectiveGroup {
   /// Every other worker has retired or gone.
   bool all_retired() const;
   bool training_ended() const { return ended_; }
-  /// Why this worker cannot go on; empty while it can.
+  /// Why this worker cannot continue; empty while it can.
   const std::string& failure() const { return failure_; }
   /// True when this worker failed because the others had ended the training.
   bool came_too_late() const { return came_too_late_; }
@@ -326,7 +326,7 @@ class CollectiveGroup {
   std::optional<Proposal> proposal_;
   int proposer_ = -1;
   bool rested_ = false, agreed_ = false;
-  bool must_reform_ = false;      // a member's connection has ended since the last formation
+  bool must_reform_ = false;      // some member's connection has ended since the last formation
   std::map<int, Proposal> held_;  // proposals that wait, by proposer, because a lower worker lives
   std::vector<std::string> lines_;  // messages to show once the smaller group has made a step
 
@@ -344,7 +344,8 @@ class CollectiveGroup {
   TimePoint patient_until_{};      // no epoch is proposed before this time
   std::optional<TimePoint> unconnected_since_;  // two members are not connected
   std::optional<TimePoint> cut_off_since_;      // some members are cut off, others not
-  std::optional<int> apart_from_;  // a member that this worker does not reach, and since when
+  /// A member that this worker does not reach. `apart_since_`: the time at which this began.
+  std::optional<int> apart_from_;
   TimePoint apart_since_{};
   TimePoint alone_since_;  // since when no member is connected
   std::string failure_;

@@ -161,8 +161,8 @@ TEST(Parts, OfAGroupWaitUntilThePsTasksHaveCountedAStepOfOne) {
   EXPECT_EQ(it.group_.standing(), Standing::kJoining);
 }
 
-// The member agrees to this epoch, and then to another one. In between, the proposer of this epoch
-// counts the worker as a member.
+// The member agrees to this epoch, and later to another epoch. In between, the proposer of this
+// epoch forms it with that member.
 TEST(Epoch, ThatAMemberHearsOfTooLateIsFormedAgain) {
   Member proposer(0);
   proposer.group_.disconnected(2, "it has died", proposer.now_, proposer.out_);

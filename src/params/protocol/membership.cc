@@ -35,8 +35,8 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
                        counted(std::int64_t(members_.size()), "worker"));
   }
   Member& member = members_[std::size_t(worker)];
-  // A process may join again if it was given up before the ps's welcome reached it: it does not
-  // know that it had joined.
+  // A process may join again if it was given up before the ps's welcome reached it: the process
+  // then does not know that it had joined.
   const bool again = incarnation == member.incarnation && member.presence == Presence::kDead &&
                      member.made == 0 && member.begun < member.applied;
   if (member.presence != Presence::kAbsent && incarnation <= member.incarnation && !again) {

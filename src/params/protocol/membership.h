@@ -27,8 +27,8 @@ class Membership {
   Membership(const MembershipOptions& options, TimePoint now);
 
   /// A worker says hello. Returns why it may not join; empty: it has joined. A process with a newer
-  /// incarnation replaces the older one (`replaced` is then true), and goes on at the task's next
-  /// step, applied(). A worker that was lost before it began a step may join again.
+  /// incarnation replaces the worker's older process (`replaced` is then true), and goes on at the
+  /// task's next step, applied(). A worker that was lost before it began a step may join again.
   std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
   /// A worker that was cut off has a connection again, as the same incarnation. Returns why it may
   /// not come back; empty: it is back.
@@ -55,7 +55,7 @@ class Membership {
   /// of a process that was replaced meanwhile.
   void decide_step(int worker, std::int64_t step);
 
-  /// A round is closed: it is one global step. Returns the count.
+  /// A round is closed: it is one global step. Returns the number of global steps.
   std::int64_t close_round() { return ++global_step_; }
 
   void set_global_step(std::int64_t step) { global_step_ = step; }
@@ -66,7 +66,7 @@ class Membership {
   std::int64_t global_step() const { return global_step_; }
   std::uint64_t epoch() const { return epoch_; }
   int connected() const;
-  /// True when no worker is connected, and none that is cut off may come back.
+  /// True when no worker is connected, and no worker that is cut off may come back.
   bool deserted() const;
   int workers() const { return int(members_.size()); }
   /// True when a newer process of the worker has joined.

@@ -196,8 +196,8 @@ TEST(Membership, ANewerIncarnationGoesOnAtTheTasksNextStep) {
   EXPECT_TRUE(members.begin_step(1, 1, 40));
 }
 
-// The worker's older process ended step 1 on the ps that counts, but died before it ended that step
-// here.
+// The worker's older process ended step 1 on the ps that counts steps, but died before it ended
+// that step on this ps.
 TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   Membership members = two_workers();
   join(members, 0, 1);
@@ -226,8 +226,8 @@ TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   EXPECT_EQ(members.end(at(8)), Membership::End::kFinished);
 }
 
-// Once a worker has ended the training of all, the job ends without the lost worker, although it
-// has not reached its last step.
+// Once a worker has ended the training of all, the job ends without the lost worker, although the
+// job has not reached its last step.
 TEST(Membership, AJobWhoseTrainingAWorkerHasEndedWaitsForNoLostWorker) {
   Membership members = two_workers();
   members.set_last_step(1000);

@@ -32,7 +32,7 @@ class OuterSchedule {
   std::int64_t rounds_of(std::int64_t steps) const;
   /// Returns how many rounds begin within this many own steps.
   std::int64_t rounds_for(std::int64_t steps) const;
-  /// The number of steps that lead to the round.
+  /// The number of own steps from the end of the previous round to this round.
   std::int64_t length(std::int64_t round) const { return steps_of(round + 1) - steps_of(round); }
 
  private:

@@ -10,8 +10,8 @@ void OuterTurns::step_made() {
   due_ = true;
 }
 
-// With several fragments, one of them may stay under way while steps go on. With a single fragment,
-// the worker waits for its values.
+// With several fragments, one of them may stay under way while the worker makes steps. With a
+// single fragment, the worker waits for its values.
 std::optional<OuterTurns::Act> OuterTurns::next() const {
   const bool waits = schedule_.fragments() == 1 && !under_way_.empty();
   if (!due_ && !waits) return {};

@@ -31,8 +31,8 @@ std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 /// True when the piece begins at a page of memory if its variable begins at a page.
 bool begins_at_page(const VariableSpec& variable, const Piece& piece);
 /// True when all pieces of the variable begin at pages. Workers that share memory with the ps tasks
-/// of these pieces can then map one piece after the other, and read the variable there. Otherwise
-/// the ps tasks send them its values.
+/// of these pieces can then map one piece after the other, and read the variable in that memory.
+/// Otherwise the ps tasks send the workers its values.
 bool can_be_joined(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
                    VariableId variable);
 

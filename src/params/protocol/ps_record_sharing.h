@@ -30,7 +30,7 @@ class PsRecordSharing {
 
   /// Training resumes from a checkpoint.
   void restore(RecordSet unused);
-  /// A worker's process takes the place of an older one, whose records go back.
+  /// A worker's process takes the place of an older process, whose records go back.
   void joined(int worker, std::uint64_t incarnation, Answers& answers);
   /// Throws kDataLoss for a wish that makes no sense.
   void ask(int worker, std::uint64_t incarnation, const RecordWish& wish, Answers& answers);
@@ -42,8 +42,8 @@ class PsRecordSharing {
   void counted(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
   /// The step was made in vain: its records go back.
   void in_vain(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
-  /// The worker's training is over, though the worker may go on until all are done. No worker waits
-  /// for the records that its process has not used.
+  /// The worker's training is over, although it may make untimed steps until all are done. No
+  /// worker waits for the records that its process has not used.
   void set_done(int worker, std::uint64_t incarnation, Answers& answers);
   /// The process is lost, or trains no more, and its unused records go back. If its last step
   /// `may_count`, the records of that step go back only once it is certain that the step does not

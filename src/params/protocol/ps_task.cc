@@ -272,7 +272,7 @@ void PsTask::trains_no_more(Peer& peer, Outbox& out) {
   leave_rounds(peer.worker, out);
 }
 
-// The worker may go on with untimed steps until all are done, so its limit keeps rising.
+// The worker may make untimed steps until all workers are done, so its limit keeps rising.
 void PsTask::on_done(Peer& peer, TimePoint now, Outbox& out) {
   membership_.set_done(peer.worker, peer.incarnation);
   if (in_rounds()) {
@@ -587,7 +587,8 @@ void PsTask::take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, 
   tell_job_state(id, peer, out);
 }
 
-// A newer incarnation closes the connection of the older one.
+// Returns why the worker may not join; empty: it has joined. A newer process of a worker ends the
+// connection of the older process.
 std::string PsTask::join(const Hello& hello, TimePoint now, Outbox& out) {
   if (membership_.is_displaced(hello.index, hello.incarnation)) return displaced_text(hello.index);
   if (hello.epoch != 0) return membership_.come_back(hello.index, hello.incarnation, now);
@@ -765,7 +766,7 @@ std::uint64_t contributors_of(const RoundDecision& decision) {
 
 }  // namespace
 
-// The variables are initialised: the first round is the one after the global step of their values.
+// The variables are initialised: the first round follows the global step of their values.
 void PsTask::open_rounds(TimePoint now) {
   const AggregationSpec& spec = declared_->aggregation;
   givers_.assign(std::size_t(options_.workers), Outbox::kNobody);
@@ -777,7 +778,8 @@ void PsTask::open_rounds(TimePoint now) {
                                                         .late = spec.late,
                                                         .first_round = membership_.global_step(),
                                                         .workers_commit = spec.workers_commit});
-    // The variables that the workers keep have squares, too, as if they were one more shard.
+    // The workers also tell the squares of the variables that they keep, as if they were one more
+    // shard.
     norms_ = std::make_unique<RoundNorms>(spec.num_ps + (spec.workers_commit ? 1 : 0));
     if (!spec.workers_commit)
       waits_for_absent_ = now + std::min(kWaitForAbsent, options_.join_timeout);

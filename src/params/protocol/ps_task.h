@@ -60,7 +60,8 @@ struct PsTaskOptions {
   std::uint64_t incarnation = 0;  // identifies this process, and the values that it keeps
   std::uint64_t first_epoch = 1;  // of the membership
   Duration join_timeout{};
-  /// The time in which a worker whose connection was cut may come back; 0: it may not.
+  /// The time within which a worker whose connection was cut may come back; 0: it may not come
+  /// back.
   Duration reconnect_timeout{};
   std::int64_t last_step = 0;   // 0: unknown; the chief may declare it
   std::int64_t warm_steps = 0;  // own steps after which a worker counts as warm
@@ -147,7 +148,7 @@ class PsTask {
   std::uint64_t epoch() const { return membership_.epoch(); }
   bool all_gone() const { return membership_.connected() == 0; }
   std::string members() const { return membership_.text(); }
-  /// The sharing of the job's records; null where none are shared out.
+  /// The sharing of the job's records; null if no records are shared out.
   const PsRecordSharing* shares() const { return shares_.get(); }
   /// The cluster id of its job; empty while it waits for its first job (any_job).
   std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
@@ -167,14 +168,14 @@ class PsTask {
     bool trains = false;  // it knows that the variables are initialised
     bool refused = false, left = false;
     bool replaced = false;            // a newer incarnation has taken its place
-    bool trained = false;             // it is cut off, and trains when it is back
+    bool trained = false;             // the peer is cut off, and will train once it is back
     std::optional<TimePoint> cut_at;  // its connection has ended at this time, and it may come back
     std::uint64_t handled = 0;        // how many of its numbered messages were handled until cut_at
     std::vector<std::string> flags;   // the flags on which workers must agree
     std::optional<Declare> declared;  // its list of variables, which waits for the chief's list
     std::uint64_t state_asked = 0;    // the number of the save that asks for its state; 0: none
-    bool progress_asked = false;      // it was asked for its progress, and has not told it yet
-    JobState told;                    // the last state that it was told
+    bool progress_asked = false;  // the peer was asked for its progress, and has not told it yet
+    JobState told;                // the last state that it was told
     std::optional<RoundContribution> given;  // its contribution to a round that is not decided yet
     bool given_whole = false;                // all of the contribution is here
     std::optional<std::int64_t> awaits_round;  // it wants to hear when this round is open
@@ -283,7 +284,7 @@ class PsTask {
   std::unique_ptr<RoundCoordinator> coordinator_;  // on ps 0, in rounds
   std::unique_ptr<RoundNorms> norms_;              // on ps 0, in rounds
   std::unique_ptr<CoordinatorSearch> coordinator_search_;
-  std::unique_ptr<PsRecordSharing> shares_;  // on ps 0, where records are shared out
+  std::unique_ptr<PsRecordSharing> shares_;  // on ps 0, if records are shared out
   std::vector<PeerId> givers_;  // by worker: the peer of the last contribution to a round
   /// Until this time ps 0 waits for workers that have never joined.
   std::optional<TimePoint> waits_for_absent_;

@@ -130,7 +130,8 @@ TEST(PsTask, AWorkerWhoseConnectionWasCutGoesOnWhereItWas) {
   EXPECT_EQ(it.task.worker(20), -1) << "that connection is the older one's now";
 }
 
-// The worker's first welcome was lost with its connection: it does not know that it has joined.
+// The worker's first welcome was lost with its connection, so the worker does not know that it has
+// joined.
 TEST(PsTask, AWorkerThatWasNotToldOfItsWelcomeComesBackToo) {
   Machine it;
   it.greet(11, Machine::hello_of(1));

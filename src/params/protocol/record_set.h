@@ -39,9 +39,9 @@ class RecordSet {
   std::vector<RecordRange> ranges_;  // ascending, apart, none empty
 };
 
-/// Writes the set as numbers of a checkpoint: "shared.next", where the last range begins;
-/// "shared.left", the number of ranges before that one; and these ranges, as shared.left.1.first,
-/// shared.left.1.end, ….
+/// Writes the set as numbers of a checkpoint: "shared.next", the beginning of the last range;
+/// "shared.left", the number of ranges before the last one; and these ranges, as
+/// shared.left.1.first, shared.left.1.end, ….
 void tell_unused(const RecordSet& unused, TaskPosition& to);
 /// Returns the written set; nothing when none was written. Throws kDataLoss for impossible numbers.
 std::optional<RecordSet> unused_of(const TaskPosition& position);

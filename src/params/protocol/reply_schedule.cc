@@ -15,8 +15,8 @@ void NeedOrder::set(std::span<const std::uint32_t> pieces) {
   }
 }
 
-// A state is the content of one moment. Values of an earlier moment must not arrive after it, so it
-// goes last.
+// A state is the content of one moment. Values of an earlier moment must not arrive after the
+// state, so the state goes last.
 std::uint32_t NeedOrder::rank(const FrameHeader& header) const {
   if (MessageType{header.type} == MessageType::kState) return kLast;
   return header.id < ranks_.size() ? ranks_[header.id] : kUnranked;

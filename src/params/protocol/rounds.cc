@@ -52,7 +52,7 @@ std::vector<int> RoundCoordinator::absent() const {
 void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& out) {
   Worker& worker = workers_[std::size_t(index)];
   if (std::exchange(worker.incarnation, incarnation) != incarnation) {
-    // The workers may already have committed a whole contribution, so it may still count.
+    // A whole contribution may still count, since the workers may already have committed it.
     const bool may_count = options_.workers_commit && worker.given && is_whole(worker);
     if (worker.given && !may_count) displace(taken(worker), out);
     worker.fresh = !options_.workers_commit;

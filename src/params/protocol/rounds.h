@@ -75,7 +75,7 @@ class RoundCoordinator {
   /// True when the worker's connected process has contributed to the last committed round. False
   /// when that process is known to have committed the round with other contributors.
   bool trains(int worker) const;
-  /// Nobody waits any more for workers that have never joined.
+  /// From now on no round waits for workers that have never joined.
   void stop_waiting(Decisions& out);
 
   std::int64_t open_round() const { return open_; }
@@ -96,7 +96,7 @@ class RoundCoordinator {
     int shards = 0;               // the number of shards where it is whole
     bool skipped = false;         // it counts nowhere
     bool fresh = false;           // the worker has contributed nothing yet
-    bool joins = false;           // its contribution is its first, and counts nowhere
+    bool joins = false;           // the worker's contribution is its first, and counts nowhere
     std::int64_t withdrawn = -1;  // its own step that was withdrawn, and so counts nowhere
     std::uint64_t counted = 0;    // the incarnation of the last contribution that counted
     Part part = Part::kAwaited;   // its part when it was last counted

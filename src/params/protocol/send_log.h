@@ -54,8 +54,8 @@ class SendLog {
   /// The number of items that are not confirmed.
   std::uint64_t unconfirmed() const { return end() - confirmed_; }
   bool empty() const { return items_.empty(); }
-  /// Call it when nothing is sent any more: takes out the first item, whether it is confirmed or
-  /// not.
+  /// Call it when nothing will be sent any more: takes out the first item, whether it is confirmed
+  /// or not.
   Item abandon() {
     Item item = pop();
     next_ = std::max(next_, first_);

@@ -102,7 +102,7 @@ class StepAssembly {
   const std::vector<AssemblyTarget> targets_;
   std::vector<Part> parts_;  // by position
   std::int64_t step_ = -1;
-  /// Clipped_: the step is clipped by a factor that is not known yet.
+  /// `clipped_`: the step is clipped by a factor that is not known yet.
   bool open_ = false, clipped_ = false;
   Fate fate_ = Fate::kDrop;
 };

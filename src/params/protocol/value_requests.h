@@ -34,7 +34,7 @@ bool must_renew_copy(StepKind kind, Freshness held, const ValueUse& use);
 /// The freshness of the value once the step has begun.
 Freshness freshness_after(StepKind kind, const ValueUse& use);
 
-/// The rows that the last step asked for at its end, ahead of the next step, for the sparse
+/// The rows that the end of the previous step asked for, ahead of the next step, for the sparse
 /// variables of one plan.
 class RowsAhead {
  public:

@@ -55,7 +55,7 @@ TEST(VirtualGroup, LivingWorkersApplyTheSameStepsWhateverHappens) { run_seeds(1,
 
 TEST(VirtualGroup, NobodyWaitsForSumsOfTheLostInTheMiddleOfAStep) { run_seeds(1, 200, 3); }
 
-// Early stopping: some workers are killed while the others end.
+// Tests early stopping: some workers are killed while the others end.
 void run_ends(std::uint64_t first, std::uint64_t last) {
   int saves = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {

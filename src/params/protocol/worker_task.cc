@@ -173,8 +173,8 @@ void WorkerTask::too_late() const {
     fail(name + " accepts connections but said nothing", ": it may not speak Paceline");
   }
   if (peer->welcomed()) fail(name + " was told no variables by the chief", "");
-  // The earlier reason often says more: for example that the ps went away, where the later one says
-  // only that nobody listens there.
+  // The earlier reason often says more: for example, it says that the ps went away, where the later
+  // reason only says that nobody listens.
   const std::string before =
       peer->why_before.empty() ? "" : fmt::format(" (before: {})", peer->why_before);
   fail(name + " could not be reached", ": " + peer->why + before);

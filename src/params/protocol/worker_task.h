@@ -83,7 +83,7 @@ class WorkerTask {
     kTryAgain,  // the ps serves another job, or went away before it answered
     kCutOff,    // tick() connects again, as the same incarnation
     kLost,
-    kStranger,  // its answers to two hellos made no sense: it does not speak Paceline
+    kStranger,  // the ps's answers to two hellos made no sense: it does not speak Paceline
   };
   /// The end of the connection to a ps.
   struct Ended {

@@ -109,7 +109,7 @@ void ShardSaver::write(Shard& shard, const std::string& path,
   }
   start([this, &shard, path, done = std::move(done)] {
     const SavedShard saved = write_now(shard, path);
-    // Set before the chief hears of this save, since it may then ask for the next one.
+    // Set before the chief hears of this save, since the chief may then ask for the next save.
     busy_ = false;
     done(saved);
   });
@@ -606,8 +606,8 @@ void PsDriver::carry_out_in_order(Action action, std::vector<HostAction>& later)
   later.emplace_back(RunRounds{});
 }
 
-// If a message cannot be sent, because too much waits for its receiver or memory is out, the
-// connection of the receiver ends. The peer that caused the message has made no error.
+// If a message cannot be sent, because too many messages wait for its receiver or memory is out,
+// the connection of the receiver ends. The peer that caused the message has made no error.
 void PsDriver::carry_out(const Outbox::Send& send) {
   if (send.to == Outbox::kCoordinator) return coordinator().send(send.message);
   PsPeer* const peer = find(send.to);

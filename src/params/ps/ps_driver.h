@@ -219,7 +219,7 @@ class PsDriver {
   RoundApplier& rounds() { return rounds_; }
 
   // Calls of the rounds and of the connection to ps 0.
-  /// The decision about these steps is carried out: their workers may go on.
+  /// The decision about these steps is carried out: their workers may begin their next steps.
   void tell(const Outbox::Decide& decided);
   void squares(const RoundSquares& squares);
   void from_coordinator(const ControlMessage& message);
@@ -232,7 +232,7 @@ class PsDriver {
   /// The last call about a connection that has closed. The peer may be destroyed from then on.
   void let_go(PsPeer& peer);
 
-  /// Connects to ps 0 if that is wanted. The main thread calls it before its turn.
+  /// Connects to ps 0 if the machine wants that. The main thread calls it before each turn().
   void connect_coordinator(Link& link);
   /// One turn of the main thread: closes the connections of peers that were refused or say nothing,
   /// and tells workers what has changed. Returns the latest time for the next call.
@@ -322,7 +322,7 @@ class PsDriver {
   bool connects_ = false;  // the main thread must connect to ps 0 in its next turn
   std::exception_ptr failure_;
   RoundApplier rounds_{*this};
-  std::vector<PeerId> forgotten_;      // peers that will not come back, until the next turn
+  std::vector<PeerId> forgotten_;      // peers that will not come back; emptied in the next turn
   Bytes bytes_gone_;                   // bytes of connections whose peers never became members
   std::optional<Bytes> bytes_before_;  // the bytes at the time when use_ began
   ShardSaver saving_;                  // Last, since its thread calls the members above.

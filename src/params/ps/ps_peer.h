@@ -70,7 +70,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
    private:
     PsPeer& peer_;
   };
-  /// Throws kDataLoss: the worker has sent what it must not send.
+  /// Throws kDataLoss. `why` says what the worker has sent that it must not send.
   [[noreturn]] static void fail(const std::string& why);
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
   void on_hello(const ControlMessage& hello);
@@ -113,7 +113,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   const std::shared_ptr<ResumableConnection> stream_;
   OwnInlet inlet_;
   Replies replies_;
-  ContributionForm contributions_;  // the form of its contributions, as its hello says
+  ContributionForm contributions_;  // the form of the worker's contributions, from its hello
   /// Small messages, as bytes and decoded. This memory is reused in every step.
   struct Messages {
     std::vector<std::byte> bytes;

@@ -157,7 +157,8 @@ bool Replies::share(std::uint32_t number, std::shared_ptr<const SharedMemory> me
   return true;
 }
 
-// A small value that can go at once needs no block: the connection sends it from where it lies.
+// A small value that can be sent at once needs no block: the connection sends it from the shard's
+// memory.
 bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
   if (rounds(piece)) return false;
   return piece.with_value([&](std::span<const std::byte> value) {

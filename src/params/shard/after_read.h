@@ -1,4 +1,4 @@
-// A change that a ps makes to a variable by itself.
+// A change that a ps makes to a variable by itself, without a contribution.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace paceline {
 
 /// Changes float32 values of a variable once a worker has read them: after the reply to a pull, or
-/// when a fetch step has read them in shared memory. `time` is the number of reads before this one.
-/// The function is called for one part of the values after the other, on any thread, and must not
+/// when a fetch step has read them in shared memory. `time` is the number of earlier reads. The
+/// function is called for one part of the values after the other, on any thread, and must not
 /// block.
 using AfterRead = std::function<void(std::int64_t time, std::span<float> values)>;
 

@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// The first caller has all of the threads. Other callers work alone until the threads are free.
-/// Idle threads sleep. Thread-safe.
+/// While no call is under way, the next caller has all threads. Callers that come meanwhile work
+/// alone. Idle threads sleep. Thread-safe.
 class ApplyPool {
  public:
   /// `threads` includes the calling thread.

@@ -1,5 +1,5 @@
-// The mean of several workers' contributions to a piece, in the order of their list: the same
-// contributions give the same bits.
+// The mean of several workers' contributions to a piece. They are added in the given order, so the
+// same contributions give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct RowMean {
 };
 void write_row_mean(std::span<const MeanPart> parts, std::size_t row_size, RowMean& mean);
 
-/// The sum of the squares, with the same bits on any thread.
+/// Returns the sum of the squares, which has the same bits on any thread.
 double sum_of_squares(std::span<const float> values);
 
 }  // namespace paceline

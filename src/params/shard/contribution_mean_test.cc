@@ -16,7 +16,7 @@ std::vector<float> numbers(std::size_t size, float first) {
   return values;
 }
 
-// The length is more than one vector, with a rest.
+// The length is several vectors and a rest.
 TEST(ContributionMean, OfDenseOnesIsTheirWeightedSum) {
   constexpr std::size_t kSize = 5000, kFirst = 3;
   const std::vector<float> one = numbers(kSize, 1), other = numbers(kSize, -20);
@@ -47,7 +47,7 @@ TEST(ContributionMean, SquaresAreThoseOfAllElements) {
   EXPECT_EQ(sum_of_squares(std::vector<float>(1001, 2.0f)), 4004.0);
 }
 
-// The piece has several regions, and several threads apply.
+// The piece has several regions, and several threads apply the rule.
 TEST(ContributionMean, APieceAppliesItOnItsWayAsIfItHadBeenMadeBefore) {
   const VariableSpec variable{.name = "w", .shape = {300, 500}, .rule = Adam{}};
   const Piece where{.rows = 300};

@@ -43,8 +43,8 @@ void CopyOnWriteSnapshot::keep(std::size_t begin, std::size_t end) {
   }
 }
 
-// At the time of the call nobody has changed any of the region, since a thread that wants to change
-// it calls this first, and waits until the region is kept.
+// Nobody has changed any of the region yet: a thread that wants to change it calls this function
+// first, and waits until the region is kept.
 void CopyOnWriteSnapshot::keep_region(std::size_t region) {
   const std::lock_guard lock(regions_[region]);
   if (taken_[region].load(std::memory_order_relaxed)) return;

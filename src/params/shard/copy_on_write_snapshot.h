@@ -14,9 +14,9 @@
 namespace paceline {
 
 /// Keeps arrays of one length: a value and its large slots. An updater copies a region just before
-/// it changes it, unless the reader has copied it already. So a snapshot costs the updates one
-/// copy, of data that are in their caches at that time, and nothing while no snapshot is wanted.
-/// The snapshot's memory is as large as the arrays.
+/// it changes it, unless the reader has copied that region already. So a snapshot costs the updates
+/// one copy, of data that are in their caches at that time, and nothing while no snapshot is
+/// wanted. The snapshot's memory is as large as the arrays.
 class CopyOnWriteSnapshot {
  public:
   /// The arrays must outlive it.

@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-/// An element of a contribution is not finite, and the rest of the contribution is not applied.
+/// Thrown when an element of a contribution is not finite. The rest of the contribution is not
+/// applied.
 class NotFinite : public Error {
  public:
   /// `what` names the element and its value: "element 17 is nan".

@@ -1,4 +1,4 @@
-// The name of an event on a timeline: the rule of a variable is applied.
+// The label of a timeline's events in which the rule of a variable is applied.
 #pragma once
 
 #include <string>

@@ -16,8 +16,8 @@ namespace paceline {
 std::vector<SavedVariable> saved_variables(std::span<const VariableSpec> variables,
                                            std::span<const Piece> pieces, int shards);
 
-/// Reads bytes of an array of a piece, as they were when the piece was marked:
-/// CopyOnWriteSnapshot::read.
+/// Reads bytes of an array of a piece, as they were when the piece was marked
+/// (CopyOnWriteSnapshot::read).
 using ReadMoment = std::function<std::span<const std::byte>(const Piece& piece, std::size_t array,
                                                             std::size_t offset, std::size_t bytes)>;
 

@@ -44,7 +44,8 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
       bytes + contributions * trained);
 }
 
-// The chief may have been started with other flags than this ps, and so declare other variables.
+// The chief may have been started with other flags than this ps, and may so declare other
+// variables.
 void check_after_reads(const AfterReads& after_reads, std::span<const VariableSpec> variables) {
   for (const auto& [name, change] : after_reads) {
     const auto variable = std::ranges::find(variables, name, &VariableSpec::name);

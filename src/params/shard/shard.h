@@ -39,8 +39,7 @@ class Shard {
   ApplyPool& pool() { return pool_; }
   /// The variables with pieces on this ps that change after each read.
   std::vector<VariableId> changed_after_reads() const;
-  /// The values of all pieces, laid out as shard_layout says. Elements change while others read
-  /// them.
+  /// The values of all pieces, laid out by shard_layout. Elements change while others read them.
   std::shared_ptr<const SharedMemory> values() const { return values_; }
   /// Returns the place of a piece's value in a memory that is laid out in the same way.
   std::span<std::byte> place_of(std::size_t position, std::span<std::byte> memory) const {

@@ -43,22 +43,23 @@ void ChangeNotifier::tell(ShardPiece& piece) {
 
 namespace {
 
-// A mean is made and applied in parts of this many elements, which stay in a cache in between.
+// The number of elements of a mean that are made and then applied at once, so that they stay in a
+// cache in between.
 constexpr std::size_t kMeanElements = std::size_t{1} << 12;
 constexpr std::size_t kChangedElements = std::size_t{1} << 13;
 
-// How many bytes are locked at a time. A rule takes longer for these bytes than it takes to wake a
-// thread.
+// How many bytes are locked at a time. Applying a rule to this many bytes takes longer than waking
+// a thread.
 constexpr std::size_t kRegionBytes = std::size_t{1} << 18;
-// How many elements a region has. Rows are given to another thread only if they have as many
-// elements.
+// How many elements a region has. Rows are given to another thread only if they have at least as
+// many elements.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
-// Parts larger than this have left the cache by the time that they are read.
+// Parts larger than this leave the cache before they are read.
 constexpr std::size_t kMostCached = std::size_t{4} << 20;
 
 thread_local Duration waited_for_locks{0};
 
-// Counts the time that it waits while another thread has the lock.
+// Locks the mutex, and counts the time of waiting while another thread has it.
 std::unique_lock<std::mutex> counted_lock(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (lock.owns_lock()) return lock;
@@ -79,7 +80,7 @@ auto copy_for(std::size_t bytes) {
 
 // Assigns a block at a time, past the caches. If the writer wrote line by line while another core
 // reads, writer and reader would wait for each other at every line. The writer begins at the end,
-// so that the two do not keep step.
+// so that it does not meet the reader at every block.
 void assign_changed(std::span<float> values, std::int64_t time, const AfterRead& change) {
   std::array<float, kChangedElements> buffer;
   while (!values.empty()) {
@@ -115,7 +116,8 @@ void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
   }
 }
 
-// Cannot deadlock: no other thread holds one region while it waits for another.
+// Locks all regions. This cannot deadlock: no other thread holds one region while it waits for
+// another.
 std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
   std::vector<std::unique_lock<std::mutex>> locks;
   for (std::mutex& region : regions_) locks.push_back(counted_lock(region));
@@ -161,7 +163,7 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
                         {floats + done / sizeof(float), bytes / sizeof(float)});
     if (!updated.empty()) copy(memory_.value().subspan(begin, bytes), updated.subspan(done, bytes));
   };
-  // Cuts the range between regions, so that each part is written at once.
+  // Cuts the range at the bounds of regions, so that each part is written under one lock.
   const std::size_t end = offset + gradient.size();
   const std::size_t first = offset / region_bytes_;
   const std::size_t last = (end + region_bytes_ - 1) / region_bytes_;

@@ -25,8 +25,8 @@ namespace paceline {
 
 class ShardPiece;
 
-/// Is told, once, that a piece's values have changed. The call may come from any thread, and must
-/// not block.
+/// Hears, once, that a piece's values have changed. The call may come from any thread, and must not
+/// block.
 class ChangeListener {
  public:
   virtual ~ChangeListener() = default;
@@ -38,12 +38,12 @@ class ChangeListener {
 /// of protocol/change_subscriptions.h. Thread-safe.
 class ChangeNotifier {
  public:
-  /// Returns the version of the values, which counts their changes. The values themselves may
-  /// already be newer.
+  /// Returns the version of the values, which counts their changes. The values may already include
+  /// a change that is not counted yet.
   std::uint64_t version() const { return version_; }
   /// Subscribes to the first change after the version that it returns. Values that are read from
   /// now on are of that version or newer. The listener must outlive the piece, or all changes of
-  /// its values.
+  /// the piece's values.
   std::uint64_t subscribe(ChangeListener& listener);
   /// Subscribes to the first change after `version`; the listener waits for the new values. If that
   /// change has happened already, does not subscribe, and returns false.
@@ -91,8 +91,8 @@ class ShardPiece {
   /// Applies the rule to rows, by their ids in the variable. `gradient` is (rows.size(), row).
   void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
 
-  /// Returns how long the calling thread has waited for regions that others had locked, since its
-  /// last call. Waits of the pool's threads are not counted.
+  /// Returns how long the calling thread has waited for regions that others had locked, since the
+  /// thread's previous call. Waits of the pool's threads are not counted.
   static Duration take_lock_wait();
 
   /// Calls function(value) with the whole value, which nobody writes meanwhile, and returns its
@@ -116,7 +116,7 @@ class ShardPiece {
   void was_read(Reading reading) {
     if (after_read_ != nullptr) change(reading);
   }
-  /// The listeners of this piece. A caller that changes the values must tell them.
+  /// The listeners to changes of this piece. A caller that changes the values must tell them.
   ChangeNotifier& changes() { return changes_; }
 
   /// Arrays are numbered as in VariableMemory: 0 is the value, 1 + s is slot s.
@@ -129,10 +129,11 @@ class ShardPiece {
   std::size_t all_bytes() const { return memory_.all_bytes(); }
 
   /// Keeps the present arrays while contributions go on. If some contributions are under way, keeps
-  /// the arrays as they are at a later moment at which none is.
+  /// the arrays of a later moment at which no contribution is under way.
   void mark();
-  /// Waits until the piece is kept. At the deadline, keeps it region by region, each of 256 KiB,
-  /// between two updates; a piece that is changed by rows, all at once.
+  /// Waits until the piece is kept. At the deadline, keeps it in another way: region by region,
+  /// each of 256 KiB and between two updates. So regions may be of different moments. A piece that
+  /// is changed by rows is kept all at once.
   void wait_marked(Deadline deadline);
   /// Returns bytes of the arrays as they were kept. One thread calls it, after wait_marked.
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes) {

@@ -52,7 +52,7 @@ TEST(ShardPiece, RowsAreNamedAsInTheVariable) {
   EXPECT_EQ(row, (std::vector<float>{3, 4}));
 }
 
-// Tries again if the other thread has released the lock before this one asks for it.
+// Tries again if the other thread has released the lock before this thread asks for it.
 TEST(ShardPiece, CountsHowLongAnApplyWaitsForAnotherThread) {
   HeldPiece held({.name = "w", .shape = {4}, .rule = Add{}},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 4, .ps = 0});
@@ -170,8 +170,8 @@ TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
     round.arrive_and_wait();
     const std::uint64_t seen = piece.changes().subscribe(listener);
     round.arrive_and_wait();
-    // A listener that was told of the change has no subscription any more, unless it subscribed
-    // again after that.
+    // A listener that was told of the change has no subscription any more, unless it has subscribed
+    // again since.
     const bool told = listener.told > before;
     if (seen == piece.changes().version()) {
       const int by_then = listener.told;
@@ -185,7 +185,7 @@ TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
   EXPECT_EQ(missed, 0);
 }
 
-// A declaration that arrives over a link may ask for such an average.
+// A declaration that arrives over a link may ask for an average of a variable that is not trained.
 TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
   HeldPiece held({.name = "w", .shape = {2}, .average_decay = 0.5f, .trained = false},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
@@ -194,7 +194,8 @@ TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
   EXPECT_EQ(values_of(held.piece), (std::vector<float>{1, 2}));
 }
 
-// The variable has more elements than are written at a time, but not a multiple of that number.
+// The variable has more elements than are written at a time, and the last part is shorter than the
+// others.
 TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
   constexpr std::int64_t kElements = 90'001;
   HeldPiece held({.name = "w", .shape = {kElements}, .trained = false},

@@ -20,7 +20,8 @@
 namespace paceline {
 namespace {
 
-// Applying a range of this length takes some microseconds, as long as waking a thread.
+// The fewest numbers for which another thread helps: applying this many takes some microseconds, as
+// long as waking a thread.
 constexpr std::int64_t kGrain = 16 * 1024;
 
 [[noreturn]] void refuse(const VariableSpec& spec, const std::string& why) {
@@ -68,7 +69,7 @@ void expect_type(const VariableSpec& spec, const std::string& what, const Tensor
                            tensor.shape().str(), name_of(dtype), shape.str()));
 }
 
-// Copies into the memory that exists already, since a step may hold a view of it.
+// Copies the numbers into the existing memory, since a step may hold a view of that memory.
 void put_into(Tensor& target, Tensor source) {
   if (!target.defined()) {
     target = source.shared() ? source.clone() : std::move(source);
@@ -289,9 +290,9 @@ void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::
     const std::size_t begin = std::size_t(id - first_row_) * row_bytes_;
     before_change(begin, begin + row_bytes_);
   }
-  // Row ids are those of the variable, so the pointers stand where row 0 of the variable would be.
-  // No element before this memory is touched, since a check has shown that every row lies in this
-  // memory.
+  // Row ids count from the first row of the whole variable, so the pointers stand where that row
+  // would be. No element before this memory is touched, since a check has shown that every row lies
+  // in this memory.
   const auto shifted = [&](void* data) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): no pointer may stand before its array
     return reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(data) -

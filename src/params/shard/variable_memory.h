@@ -23,9 +23,9 @@ struct UpdateScalars {
   bool must_be_finite = false;  // throws NotFinite for NaN and infinity
 };
 
-/// It locks nothing. Its user makes sure that no two threads change the same elements at once, and
-/// that nobody reads elements while they change. Arrays are numbered: 0 is the value, 1 + s is slot
-/// s.
+/// The memory of a variable. It locks nothing: the caller makes sure that no two threads change the
+/// same elements at once, and that nobody reads elements while they change. Arrays are numbered: 0
+/// is the value, 1 + s is slot s.
 class VariableMemory {
  public:
   /// The most arrays of the variable's size, beside the value, that its rules can update.
@@ -52,11 +52,11 @@ class VariableMemory {
   std::size_t all_bytes() const;
 
   /// Writes value and slots. If the state has no slots, they begin anew; a moving average then
-  /// begins as the value. The first write keeps the memory of tensors that nobody else holds.
-  /// Throws kInvalidArgument naming the variable when a shape or type differs.
+  /// begins as a copy of the value. At the first write, tensors that nobody else holds are taken
+  /// over without a copy. Throws kInvalidArgument naming the variable when a shape or type differs.
   void write(VariableState state);
-  /// Writes bytes of one array; they must lie within it. The first bytes of a value make the slots
-  /// begin anew, so write slots after the value.
+  /// Writes bytes of one array, within which they must lie. Writing the first bytes of a value
+  /// makes the slots begin anew, so write slots after the value.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
   /// Moves the written value to other memory, which must outlive this object. Do not call it while
   /// the variable is marked.
@@ -87,11 +87,12 @@ class VariableMemory {
   /// Call it before bytes [begin, end) of the value change in any way other than by the calls
   /// below.
   void before_change(std::size_t begin, std::size_t end) { snapshot_->before_change(begin, end); }
-  /// Applies the rule to elements from `first` on. Several threads may do so at once if their
-  /// ranges do not overlap. Allocates nothing.
+  /// Applies the rule to the elements from `first` on, as many as `gradient` has. Several threads
+  /// may do so at once if their ranges do not overlap. Allocates nothing.
   void apply_range(const RuleStep& step, std::int64_t first, std::span<const float> gradient);
-  /// Applies the rule to the rows `ids`, which are ids in the variable. The caller checks that they
-  /// are unique and within this memory. `gradient` is (ids.size(), …). Otherwise as apply_range.
+  /// Applies the rule to the rows `ids`, which are ids in the variable. The caller checks that the
+  /// ids are unique and within this memory. `gradient` is (ids.size(), …). Threads and memory are
+  /// as in apply_range.
   void apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
                        const float* gradient);
 
@@ -99,8 +100,8 @@ class VariableMemory {
   /// must hold. Allocates what the rule's steps need.
   void apply_whole(const RuleStep& step, const float* gradient, ThreadPool& pool);
 
-  /// Applies one contribution to all elements; `pool` may be null. Allocates nothing, except as
-  /// apply_whole.
+  /// Applies one contribution to all elements; `pool` may be null. Allocates nothing, unless the
+  /// rule asks for the whole variable (apply_whole).
   void apply(const UpdateScalars& scalars, const float* gradient, ThreadPool* pool);
   /// Applies one contribution to rows `ids` (unique); `gradient` is (ids.size(), …). Throws
   /// kInvalidArgument for an id that is no row of this memory.

@@ -42,7 +42,7 @@ ErrorCode code_of(const std::function<void()>& call) {
 
 enum class Holder { kOwn, kGiven };
 
-/// A whole variable in memory of its own, or with its value in memory that it is given.
+/// A whole variable, whose value lies either in memory of its own or in memory of the test.
 class EitherMemory : public testing::TestWithParam<Holder> {
  protected:
   VariableMemory& make(const VariableSpec& spec) {
@@ -94,7 +94,7 @@ TEST(VariableMemory, KeepsTheFirstMemoryIfNobodyElseHoldsIt) {
   kept.write(std::move(own));
   EXPECT_EQ(kept.view().data, memory);
   EXPECT_EQ(kept.read(0).slots[0].data<float>()[1], 4);
-  kept.write(copied.read(0));  // a step may hold a view of it
+  kept.write(copied.read(0));  // keeps its memory, since a step may hold a view of it
   EXPECT_EQ(kept.view().data, memory);
   EXPECT_EQ(kept.view().as<float>()[1], 2);
 }
@@ -282,8 +282,8 @@ TEST(VariableMemory, RefusesARuleThatAsksForAllOfASplitOrSparseOrHugeVariable) {
   VariableSpec sparse = spec_of({4, 3}, muon());
   sparse.sparse = true;
   EXPECT_THROW(VariableMemory{sparse}, Error);
-  // The rule would multiply this column by its own transpose. The product has as many elements as
-  // the square of the column's length.
+  // The rule would multiply this column by its own transpose. The product would have as many
+  // elements as the square of the column's length.
   EXPECT_THROW(VariableMemory{spec_of({100'000'000, 1}, muon())}, Error);
   EXPECT_NO_THROW(VariableMemory{spec_of({4, 3}, muon())});
 }

@@ -1,5 +1,5 @@
 // The shape of a job: its strategy, its number of tasks, and the form in which contributions
-// travel. Also the flags that ask for it.
+// travel. Also the flags that ask for such a shape.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct JobShape {
   WireForm wire = {};
   int accumulate = 1;
   int towers = 1;  // devices of each worker, each with a batch of its own
-  /// The host of each task. Missing hosts are chosen.
+  /// The host of each task. If a list lacks tasks, their hosts are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   bool is_one_process() const { return ps == 0 && workers == 1; }
@@ -32,8 +32,8 @@ struct JobShape {
 
 /// The flags of `paceline train` for the shape: "--ps 1 --workers 4 --strategy sync".
 std::string flags_of(const JobShape& shape);
-/// The shape that such flags ask for, as a report keeps them; nothing when this version does not
-/// know its strategy.
+/// Returns the shape that such flags ask for, as a report keeps them; nullopt when this version
+/// does not know the strategy in them.
 std::optional<JobShape> shape_of(const std::string& flags);
 
 }  // namespace paceline

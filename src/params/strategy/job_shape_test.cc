@@ -23,7 +23,7 @@ TEST(JobShape, IsReadFromItsFlags) {
   EXPECT_EQ(shape.wire, (WireForm{{DType::kBFloat16, 8}}));
 }
 
-// The flags of a job's shape describe it completely, whatever it is.
+// Whatever the shape of a job, its flags describe it completely.
 TEST(JobShape, OfItsFlagsIsTheSame) {
   for (const StrategyKind* const kind : strategies()) {
     for (const WireForm& wire :

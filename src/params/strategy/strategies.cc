@@ -82,7 +82,8 @@ std::vector<const StrategyKind*>& table() {
   return all;
 }
 
-// The strategy of one process fits every cluster.
+// Says which cluster a strategy needs; not for the strategy of one process, which fits every
+// cluster.
 const char* needs_of(ClusterKind cluster) {
   return cluster == ClusterKind::kWithPs ? "needs a cluster with parameter servers"
                                          : "needs a cluster of workers without parameter servers";

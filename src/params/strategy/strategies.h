@@ -1,5 +1,5 @@
-// The table of all strategies. A new strategy is a line in it, and, if no existing file makes the
-// right JoinedStrategy, a file that does.
+// The table of all strategies. A new strategy is a line in the table and, if no existing file makes
+// the right JoinedStrategy, a new file that does.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ namespace paceline {
 std::span<const StrategyKind* const> strategies();
 /// Returns each name once.
 std::vector<std::string> strategy_names();
-/// Adds to the table a strategy that Paceline does not have, for as long as this object lives. No
-/// other thread may look at the table meanwhile.
+/// Adds a strategy that Paceline does not have to the table, for as long as this object lives. In
+/// that time, no other thread may look at the table.
 class AddedStrategy {
  public:
   explicit AddedStrategy(const StrategyKind& kind);
@@ -28,13 +28,13 @@ class AddedStrategy {
   const StrategyKind& kind_;
 };
 
-/// Returns the strategy of this name. If several have the name, returns the one for clusters of
-/// this kind. Null when none has it.
+/// Returns the strategy of this name. If several strategies have the name, returns the one for
+/// clusters of this kind. Null when no strategy has the name.
 const StrategyKind* find_strategy(std::string_view name, ClusterKind cluster);
 /// As find_strategy. If no strategy has the name, throws kInvalidArgument with the nearest name and
 /// all names.
 const StrategyKind& strategy_named(std::string_view name, ClusterKind cluster);
-/// True for a name that a strategy had in 0.1.0 and no longer has: "mixed".
+/// True for a name that a strategy had in 0.1.0 but no longer has: "mixed".
 bool is_old_strategy_name(std::string_view name);
 /// True when strategies of this name are only for clusters without parameter servers.
 bool is_without_ps(std::string_view name);
@@ -59,7 +59,7 @@ std::string strategy_name(const Cluster& cluster);
 /// go with …"; empty when it does.
 std::string why_no_sync_batch_norm(const Cluster& cluster);
 
-/// Joins the job by the cluster's strategy; over it lies the accumulation that
+/// Joins the job by the cluster's strategy, and puts over it the accumulation that
 /// TrainOptions::accumulate asks for. Throws as strategy_named does, and also what the strategy
 /// throws. Throws kInvalidArgument when the strategy, or batch norm of the whole batch, does not
 /// fit the cluster or the variables.

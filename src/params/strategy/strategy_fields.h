@@ -47,15 +47,16 @@ struct StrategyField {
   bool is_of(const StrategyKind& kind, const Strategy& options) const;
   /// The value, as its flag takes it.
   std::string text(const Strategy& strategy) const;
-  /// The value as workers compare it: if the strategy chooses the value, the word for that.
+  /// The value as workers compare it. If the strategy chooses the value, this is the word for that
+  /// choice.
   std::string agreed_text(const Strategy& strategy) const;
   bool is_usual(const Strategy& strategy) const { return text(strategy) == text(Strategy()); }
 };
 
 std::span<const StrategyField> strategy_fields();
 
-/// Returns the strategy of this name, with the options in `flags`, which are as reports keep them.
-/// Options that cannot be read keep their defaults.
+/// Returns the strategy of this name, with the options in `flags`, in the form in which reports
+/// keep them. Options that cannot be read keep their defaults.
 Strategy strategy_of(std::string_view name,
                      std::span<const std::pair<std::string, std::string>> flags);
 /// The flags of the strategy's options that differ from the default: " --late fold".

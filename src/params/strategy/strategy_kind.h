@@ -15,7 +15,7 @@ namespace paceline {
 
 /// The tasks that a cluster is made of.
 enum class ClusterKind : std::uint8_t { kOneProcess, kWithPs, kWorkersOnly };
-/// Returns the kind of a cluster, also of one that the launcher has still to start.
+/// Returns the kind of a cluster; the launcher may not have started its tasks yet.
 ClusterKind kind_of(const Cluster& cluster);
 /// One worker without parameter servers is one process.
 ClusterKind kind_of(int ps, int workers);
@@ -28,8 +28,8 @@ struct StrategyKind {
   // Traits, which hold for all jobs.
   bool rounds = false;   // one contribution of each worker makes one global step; see in_rounds()
   bool reduces = false;  // workers sum contributions among themselves, and must meet for that
-  bool limits_lead = false;        // limits a worker's lead over the slowest, in own steps
-  bool makes_local_steps = false;  // each step learns less than one of other strategies
+  bool limits_lead = false;        // limits how many own steps a worker may be ahead of the slowest
+  bool makes_local_steps = false;  // each step learns less than a step of other strategies
   /// Sets the options that the strategy does not leave to the user; null: it leaves all of them.
   void (*fix)(Strategy& options) = nullptr;
   /// Joins the strategy for JoinOptions::cluster, whose strategy is settled().
@@ -48,13 +48,14 @@ struct StrategyKind {
   bool workers_apply() const { return !has_ps() || makes_local_steps; }
   /// True when sparse variables lie on parameter servers, and the workers reduce the others.
   bool splits_variables() const { return has_ps() && reduces; }
-  /// True when a step learns as much as one of any other strategy.
+  /// True when a step learns as much as a step of any other strategy.
   bool exact() const { return !makes_local_steps; }
-  /// True when every global step has a step of every worker, so that the workers' parts of a batch
-  /// can meet in it.
+  /// True when every global step has a step of every worker, so that sums in the middle of a step
+  /// can cover all workers' parts of a batch.
   bool shares_each_step() const { return reduces && !has_ps() && !makes_local_steps; }
 
-  /// True when no worker makes more steps than another: each round has one contribution of each.
+  /// True when no worker makes more steps than another: each round has one contribution of each
+  /// worker.
   bool in_rounds(const Strategy& options) const {
     return rounds && !(makes_local_steps && options.outer_async);
   }
@@ -73,7 +74,7 @@ Strategy settled(const StrategyKind& kind, Strategy options);
 AggregationSpec aggregation_of(const StrategyKind& kind, const Strategy& options,
                                const ClusterSpec& spec);
 /// Returns rounds that the parameter servers of `spec` close. They include the address of ps 0,
-/// since a ps that outlives jobs knows it from nowhere else.
+/// since a ps that outlives jobs has no other way to learn that address.
 AggregationSpec rounds_of(const ClusterSpec& spec, int replicas, LateContribution late);
 
 }  // namespace paceline

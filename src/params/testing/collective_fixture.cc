@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Returns an address with a port of this host that was free a moment ago.
+// Returns an address of this host with a port that is free now.
 std::string free_address() {
   const std::unique_ptr<Link> link = make_link("tcp", {});
   return link->listen("127.0.0.1:0", [](const std::shared_ptr<Connection>&) -> Receiver* {

@@ -1,5 +1,5 @@
 // For tests: compares a store that makes one update of several batches with a store that takes
-// these as one batch.
+// these batches as one.
 #pragma once
 
 #include <memory>

@@ -66,9 +66,10 @@ class StepDriver {
   StepDriver(ParameterStore& store, bool clipped, bool reread = false);
   /// Makes a train step; returns the global step.
   std::int64_t step();
-  /// Waits until every ps has applied the last step. A step already ends when ps 0 has applied it.
+  /// Waits until every ps has applied the last step. The step itself already ends when ps 0 has
+  /// applied it.
   void wait_applied();
-  /// True when a step says which rows the next batch has, as some plans do.
+  /// True if a step knows the rows of the next batch, as some plans do.
   bool knows_next_rows = true;
 
  private:

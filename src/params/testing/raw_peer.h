@@ -39,7 +39,7 @@ class RawPeer : public Receiver {
   void share(std::uint32_t id, std::size_t bytes) {
     connection_->share(id, SharedMemory::create(bytes));
   }
-  /// Waits for a message of the type. Returns false if the connection ends before.
+  /// Waits for a message of the type. Returns false if the connection ends first.
   bool wait_for(MessageType type) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(60),
@@ -55,7 +55,7 @@ class RawPeer : public Receiver {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return closed_; });
   }
-  /// From now on takes no frames, or takes them again.
+  /// If `deaf` is true, takes no more frames; if it is false, takes frames again.
   void set_deaf(bool deaf) {
     const std::lock_guard lock(mutex_);
     deaf_ = deaf;
@@ -151,7 +151,7 @@ class PsTest : public JobFixture {
     return peer;
   }
   void initialise() { chief_->write(initial_states(some_variables()), 0); }
-  /// Expects that the ps goes on serving, whatever happened to others.
+  /// Expects that the ps still serves, whatever happened to other peers.
   void expect_still_serving() {
     initialise();
     StepDriver driver(*chief_, false);

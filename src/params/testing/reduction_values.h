@@ -49,7 +49,7 @@ class ReductionValues {
     }
   }
 
-  /// The group as the worker sees it. The weights differ.
+  /// Returns the group as the worker sees it. Members have different weights.
   static ReductionGroup group(std::uint64_t tag, const std::vector<std::int32_t>& members,
                               int worker, bool in_place) {
     ReductionGroup made;

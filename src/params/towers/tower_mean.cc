@@ -16,8 +16,8 @@
 namespace paceline {
 namespace {
 
-// A part takes some microseconds. How a mean is cut into parts, and in which order squares are
-// summed, depends on the shape alone.
+// The number of elements in a part of a mean, which takes some microseconds. The cut into parts,
+// and the order in which squares are summed, depend on the shape alone.
 constexpr std::int64_t kPart = 16 * 1024;
 // Sums of this many elements stay in the first cache.
 constexpr std::int64_t kBlock = 256;
@@ -91,8 +91,8 @@ TowerMean::TowerMean(const VariableSpec& spec, std::int64_t most_rows, int tower
   squares_.resize(ids_.capacity());
 }
 
-// A tower's weight is 1 where its examples are those of the mean tower, so that equal batches are
-// summed as they are.
+// A tower's weight is 1 if it has the mean number of examples, so that equal batches are summed as
+// they are.
 void TowerMean::weigh(std::span<const Contribution> of_towers,
                       std::span<const std::int64_t> examples) {
   const std::int64_t all = std::accumulate(examples.begin(), examples.end(), std::int64_t{0});

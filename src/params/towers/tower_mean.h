@@ -28,10 +28,11 @@ class TowerMean {
   const VariableSpec& spec() const { return spec_; }
   /// Returns the memory for a tower's contribution.
   TensorView place(int tower) const { return places_[std::size_t(tower)].view(); }
-  /// Writes the mean of the contributions in the places, one for each tower, to `into`. Each counts
-  /// by its examples; contributions of unequal examples are changed in their places. A row that a
-  /// tower lacks counts as zero. Rows of the mean are in the ascending order of their ids, which
-  /// are valid until the next call. Throws kInvalidArgument for an id that is no row.
+  /// Writes the mean of the contributions in the places, one for each tower, to `into`. Each
+  /// contribution counts by its examples. If the examples differ, contributions are scaled in their
+  /// places. A row that a tower lacks counts as zero. Rows of the mean are in the ascending order
+  /// of their ids, which are valid until the next call. Throws kInvalidArgument for an id that is
+  /// no row.
   Contribution take(std::span<const Contribution> of_towers, std::span<const std::int64_t> examples,
                     const TensorView& into);
   /// Returns the sum of squares of the last mean.

@@ -21,7 +21,7 @@ std::vector<std::int64_t> equal(int towers) {
   return std::vector<std::int64_t>(std::size_t(towers), 8);
 }
 
-// In another order the small numbers would be lost: 1 + 1e8 is 1e8 in float32.
+// In another order of additions the small numbers would be lost: 1 + 1e8 is 1e8 in float32.
 TEST(TowerMean, AddsPairsFirst) {
   const VariableSpec spec{.name = "w", .shape = {1}, .rule = Sgd{}};
   TowerMean mean(spec, 0, 4, false, nullptr);
@@ -76,7 +76,7 @@ TEST(TowerMean, ARowThatATowerLacksIsZero) {
   EXPECT_DOUBLE_EQ(mean.squares(), 6.5 * 6.5 + 144 + 225 + 400 + 0.25 + 1 + 6.25 + 9);
 }
 
-// A tower without examples counts nothing; where nobody has any, all count alike.
+// A tower without examples counts nothing. If no tower has any, all count alike.
 TEST(TowerMean, EachContributionCountsByItsExamples) {
   const VariableSpec dense{.name = "w", .shape = {2}, .rule = Sgd{}}, rows = rows_spec();
   const Tensor into(DType::kFloat32, {5, 2});

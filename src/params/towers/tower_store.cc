@@ -56,8 +56,9 @@ class TowerGroup::Lead : public StoreSteps {
   TowerGroup& group_;
   StoreSteps& below_;
   StepAccount* account_ = nullptr;
-  std::vector<std::size_t> order_;  // the uses that were given in this step, in their order
-  std::size_t handed_over_ = 0;     // how many of order_ were handed over
+  // The uses whose contributions were given in this step, in that order.
+  std::vector<std::size_t> order_;
+  std::size_t handed_over_ = 0;  // how many of order_ were handed over
 };
 
 /// The steps of another tower.
@@ -141,7 +142,7 @@ std::size_t TowerGroup::use(VariableId variable) const {
   return std::size_t(use);
 }
 
-// The wait always ends, since each tower either goes on, or fails and says so.
+// The wait always ends, since each tower either continues, or fails and says so.
 template <typename Condition>
 void TowerGroup::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
   changed_.wait(lock, [&] { return error_ != nullptr || condition(); });
@@ -190,7 +191,8 @@ void TowerGroup::end_step() {
   changed_.notify_all();
 }
 
-// Counts the time of waiting for another tower, which is still computing.
+// Waits until the condition holds, and counts the time of waiting for another tower, which is still
+// computing.
 template <typename Condition>
 void TowerGroup::Lead::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
   std::optional<AccountScope> waiting;
@@ -234,8 +236,8 @@ void TowerGroup::Lead::ready(VariableId variable, const Contribution& contributi
   }
 }
 
-// True when all towers have contributed and no device still computes. If a device still does, tower
-// 0 does not wait for it while it can queue more work on its own device.
+// True when all towers have contributed and no device still computes the contribution. If a device
+// still computes, tower 0 does not wait while it can queue more work on its own device.
 bool TowerGroup::Lead::is_there(const Use& use) {
   const std::lock_guard lock(group_.mutex_);
   return use.arrived == group_.towers_ && std::ranges::all_of(use.events, &Event::empty);
@@ -254,7 +256,7 @@ void TowerGroup::Lead::hand_over(std::size_t next) {
   below_.ready(use.variable, mean, {});
 }
 
-// Counts as apply: to make the mean is the first part of applying it.
+// Takes the mean. The time counts as apply, since the mean is the first part of applying.
 Contribution TowerGroup::Lead::take_mean(Use& use, const TensorView& into) {
   std::optional<AccountScope> applying;
   if (account_ != nullptr) applying.emplace(*account_, Activity::kApply);

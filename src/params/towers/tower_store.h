@@ -34,7 +34,8 @@ class TowerSums {
     return round;
   }
   bool is_whole(std::int64_t round) const { return whole_ > round; }
-  /// Returns the sums of the last round. They hold until all towers have given their next numbers.
+  /// Returns the sums of the last round. They stay valid until all towers have given their next
+  /// numbers.
   std::span<const double> sums() const { return sums_; }
 
  private:
@@ -54,13 +55,14 @@ class TowerSums {
   std::int64_t whole_ = 0;  // whole rounds
 };
 
-/// The towers of one training, which make each step together: to the store below, their plans are
+/// The towers of one training, which make each step together: for the store below, their plans are
 /// one plan.
 ///
 /// Tower 0 leads. In a step only its thread calls the store below. The other towers take the values
-/// that tower 0 has asked for, and wait if it has not asked yet. The means of contributions go to
-/// the store below in the order in which tower 0 made its contributions, each as soon as all towers
-/// have contributed. No tower ends a step before tower 0 has taken what all of them made.
+/// that tower 0 has asked for, and wait if tower 0 has not asked yet. The means of contributions go
+/// to the store below in the order in which tower 0 made its contributions, each as soon as all
+/// towers have contributed. No tower ends a step before tower 0 has taken the contributions of all
+/// towers.
 class TowerGroup {
  public:
   /// `pool` computes the means; it may be null. `below` and `pool` must outlive the group. With
@@ -73,8 +75,8 @@ class TowerGroup {
 
   /// Makes the steps of one tower, from 0. The group must outlive them.
   std::unique_ptr<StoreSteps> steps(int tower);
-  /// Ends every wait of every tower, now and later, with this error, or with an earlier one if
-  /// there is one. Any thread may call it.
+  /// Ends every wait of every tower, now and later, with this error, or with the first one if there
+  /// are several errors. Any thread may call it.
   void fail(const std::exception_ptr& error);
   /// Returns the norm of the last step's means, if they are clipped and the store below does not
   /// compute it. Call it between two steps.
@@ -144,7 +146,7 @@ class TowerGroup {
   std::condition_variable changed_;
   std::vector<std::span<const RowSet>> rows_;  // by tower
   std::vector<std::int64_t> examples_;         // of this step, by tower
-  /// By variable; empty: tower 0 has not asked for it in this step.
+  /// By variable; empty: tower 0 has not asked for the value in this step.
   std::vector<std::optional<AsyncView>> values_;
   bool skipped_ = false;  // the contribution of some tower has NaN
   TowerSums sums_;
@@ -155,14 +157,14 @@ class TowerGroup {
 
 /// A store over any other store, for several towers. Each tower has a store of its own. The plans
 /// of these stores make their steps at the same time, each on a thread of its own. All read the
-/// values of the store below, and the mean of their contributions is one contribution to it, in one
-/// step.
+/// values of the store below, and the mean of their contributions is one contribution to the store
+/// below, in one step.
 /// - With clipping the mean is clipped by its norm (NormBy::kStore), unless the store below
 ///   computes a norm itself.
 /// - A tower's step has the number of its batch: the task's own step times the number of towers,
 ///   plus the tower's index. The store below gets the task's own step, the learning rates of tower
-///   0's request, and the examples of all.
-/// - Each contribution counts by its examples; where nobody has any, all count alike.
+///   0's request, and the examples of all towers.
+/// - Each contribution counts by its examples; if no tower has any, all count alike.
 /// - The next batch's rows are not asked for ahead.
 class TowerStore {
  public:
@@ -176,12 +178,13 @@ class TowerStore {
   int towers() const;
   /// Returns the store of one tower, from 0.
   ///
-  /// Plans with updates go together: the n-th one that a tower binds makes its steps with the n-th
-  /// one of each other tower, and all must be alike. A plan without updates belongs to one tower.
-  /// Its calls, and all other calls on the store, must be between two steps.
+  /// Plans with updates go together: the n-th such plan of a tower makes its steps with the n-th
+  /// such plan of each other tower, and all of them must be alike. A plan without updates belongs
+  /// to one tower. The calls on such a plan, and all other calls on the store, must be between two
+  /// steps.
   ParameterStore& of(int tower);
-  /// A tower cannot go on: every wait of the others ends with this error, or with an earlier one if
-  /// there is one. Any thread may call it.
+  /// Call it when a tower cannot continue: every wait of the others ends with this error, or with
+  /// the first one if there are several errors. Any thread may call it.
   void fail(const std::exception_ptr& error);
   /// Returns the norm of the mean in the last step of the n-th plan with updates, if the mean is
   /// clipped and the store below does not compute the norm. Call it between two steps.

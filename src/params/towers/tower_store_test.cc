@@ -28,7 +28,7 @@ std::unique_ptr<Device> cpu(int) {
   return make_device({.kind = "cpu", .threads = 1}, clock);
 }
 
-// The towers of a model over a store, which take batches by turns.
+// The towers of a model over a store. They take the batches in turn.
 class Towers {
  public:
   Towers(ParameterStore& below, const LookupModel& model, int towers,
@@ -133,7 +133,7 @@ TEST(TowerStore, TheNormIsThatOfTheMean) {
   }
 }
 
-// Whichever tower fails, the others are waiting for it already, or will wait for it.
+// Whichever tower fails, the other towers already wait for it, or will wait for it.
 TEST(TowerStore, TheErrorOfOneTowerEndsTheStepOfAll) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
   for (int failing = 0; failing < 3; ++failing) {

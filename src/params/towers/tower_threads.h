@@ -17,7 +17,7 @@ namespace paceline {
 class TowerThreads {
  public:
   /// Each thread first calls `begin` with the number of its tower. If a tower's work throws, that
-  /// tower's thread calls `failed` at once, which can then end the waits of the others. Either
+  /// tower's thread at once calls `failed`, which can end the waits of the other towers. Either
   /// function may be empty. Throws kUnavailable when a thread cannot be started.
   TowerThreads(int towers, const std::function<void(int)>& begin,
                std::function<void(const std::exception_ptr&)> failed);

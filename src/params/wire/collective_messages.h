@@ -23,10 +23,10 @@ struct GroupStatus {
   std::int64_t step = -1;   // global steps that its values include; −1: it has no values
   std::vector<std::int32_t> members;    // of the epoch, ascending
   std::vector<std::int32_t> connected;  // the workers that it is connected with, ascending
-  bool done = false;                    // its training is over; it may go on untimed
+  bool done = false;                    // the worker's training is over, but it may go on untimed
   bool ended = false;                   // it has heard that the training of all has ended
   bool wants_values = false;  // it has retired, and wants the values at the end of the training
-  bool cut_off = false;       // it is cut off from a ps that it needs for a step
+  bool cut_off = false;       // the worker is cut off from a ps that it needs for a step
   std::int64_t counted = -1;  // global steps that the ps tasks have confirmed; −1: none
   /// The number of global steps, including the last that it has committed; −1: none.
   std::int64_t committed = -1;
@@ -64,7 +64,7 @@ struct Formation {
   bool in_place = false;                 // all members share memory with each other
   std::vector<std::int64_t> own_steps;   // the next own step of each worker of the job
   std::vector<RecordRange> unused = {};  // unused records after the step; the last range has no end
-  /// By member: those of `unused` that it has taken.
+  /// By member: the records of `unused` that the member has taken.
   std::vector<std::vector<RecordRange>> held = {};
   bool operator==(const Formation&) const = default;
 };

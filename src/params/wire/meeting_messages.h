@@ -17,7 +17,7 @@ struct Attendance {
   std::int32_t rank = 0;          // the rank of the process
   std::int32_t size = 0;          // how many processes the job has, as this process was told
   std::int32_t ps = 0;            // how many of the first ranks are parameter servers
-  std::uint64_t incarnation = 0;  // a newer process of the same rank has a larger one
+  std::uint64_t incarnation = 0;  // a newer process of the same rank has a larger number
   std::uint16_t port = 0;         // the port at which the process will listen
   std::uint32_t patience_ms = 0;  // how long the process waits for the others
   std::string meeting;            // the host of the meeting point, as this process calls it

@@ -81,7 +81,7 @@ enum class MessageType : std::uint16_t {
   kTaken = 25,         // ps → worker: the contribution was applied
   kReadDone = 26,      // worker → ps: a fetch step has read a piece that you change after reads
   kCopied = 40,        // ps → worker: your copy has the piece as it is now
-  // While values are kept for several fetch steps.
+  // For fetch steps: values stay valid for several steps.
   kChanged = 27,   // ps → worker: a piece has changed since it was sent
   kOrder = 28,     // worker → ps: the order in which I need pieces from now on
   kPullNext = 41,  // worker → ps: send the piece once it is newer than mine
@@ -96,7 +96,7 @@ enum class MessageType : std::uint16_t {
   kAskState = 36,    // ps 0 → worker: tell your own state
   kTaskState = 37,   // worker → ps 0 → chief; when training resumes: chief → ps 0 → worker
   kStop = 38,        // ps → workers: I was told to stop; leave (the chief: after saving)
-  kBusy = 39,        // ps → worker: I serve another job, come again; the ps then closes
+  kBusy = 39,        // ps → worker: I serve another job, call again later; the ps then closes
   kHandled = 43,     // both ways: I have handled this many numbered messages of yours (step)
   // When a ps has lost its values.
   kRestarted = 45,   // ps → worker: I am not the process that you know; the ps then closes
@@ -140,9 +140,9 @@ enum class MessageType : std::uint16_t {
   kClock = 89,     // the answer: my clock (offset), when you asked (step)
 };
 
-/// True for messages that are numbered: most of those between a worker and a ps. Each direction has
-/// its own numbers, and each message is handled once, over any number of connections. Messages that
-/// make a connection, or are about one, have no number.
+/// True for messages that are numbered: most of the messages between a worker and a ps. Each
+/// direction has its own numbers, and each message is handled once, over any number of connections.
+/// Messages that make a connection, or are about a connection, have no number.
 bool is_numbered(MessageType type);
 
 /// Returns "step_begin", or "unknown (77)".
@@ -237,8 +237,8 @@ struct StepDone {
   static constexpr std::int64_t kAppliedBefore = -1;
   /// The step's round was closed before its contribution was whole.
   static constexpr std::int64_t kTooLate = -2;
-  /// The fingerprint of the workers whose contributions counted in this step; 0: that of this
-  /// worker did not count. Only ps 0 tells it, in rounds that the workers commit.
+  /// The fingerprint of the workers whose contributions counted in this step; 0: the contribution
+  /// of this worker did not count. Only ps 0 tells it, in rounds that the workers commit.
   std::uint64_t contributors = 0;
   bool operator==(const StepDone&) const = default;
 };

@@ -38,8 +38,8 @@ std::size_t least_bytes() {
   return bytes;
 }
 
-/// Writes numbers as they are, a bool as 8 bits, a text after its length, lists and maps after
-/// their count, and a type that has `fields` as its fields.
+/// Writes numbers as they are, a bool as 8 bits, a text after its length, and lists and maps after
+/// their count. Writes a type that has `fields` field by field.
 class FieldWriter {
  public:
   explicit FieldWriter(WireWriter& writer) : writer_(writer) {}

@@ -12,7 +12,7 @@ namespace paceline {
 
 void fields(auto& wire, Of<RecordRange> auto& range) { wire(range.first, range.end); }
 
-/// Throws kDataLoss, naming the message, for a range that is empty or below 0.
+/// Throws kDataLoss, naming the message, if a range is empty or begins below 0.
 inline void check_ranges(std::span<const RecordRange> ranges, const char* message) {
   for (const RecordRange& range : ranges) {
     if (range.first >= 0 && range.end > range.first) continue;

@@ -30,8 +30,8 @@ struct RoundDecision {
   bool operator==(const RoundDecision&) const = default;
 };
 
-/// Returns a number that tells the contributors of a round, in ascending order, from any other ones
-/// (StepDone::contributors).
+/// Returns a number by which the contributors of a round, in ascending order, differ from any other
+/// contributors (StepDone::contributors).
 std::uint64_t fingerprint_of(std::span<const std::int32_t> contributors);
 
 /// A worker's message about a round that the workers have committed among themselves.
@@ -42,8 +42,8 @@ struct CommittedRound {
   bool operator==(const CommittedRound&) const = default;
 };
 
-/// The chief's message that the values of the ps tasks are of no more use, so that all must forget
-/// them.
+/// The chief's message that the values of the ps tasks cannot be used any more, so that all must
+/// forget them.
 struct BeginAgain {
   /// The workers that the chief does not reach. While one of them trains, the values are still of
   /// use.

@@ -1,4 +1,4 @@
-// The state of one worker at one moment, as it is saved and as it travels.
+// The state of one worker at one moment, which is saved in checkpoints and sent in messages.
 #pragma once
 
 #include <cstddef>

@@ -45,8 +45,8 @@ inline std::string_view travelling_name(DType type) {
 inline DType type_of_values(DType type) { return type == DType::kUInt8 ? DType::kBFloat16 : type; }
 
 /// The form in which contributions travel: the type of their numbers, and how many numbers of each
-/// block of kScaledBlock travel. If the `kept` largest numbers of a block take, with their places,
-/// fewer bytes than all its numbers, only these travel. (Lin et al., "Deep Gradient Compression",
+/// block of kScaledBlock travel. Only the `kept` largest numbers of a block travel if these, with
+/// their places, take fewer bytes than all its numbers. (Lin et al., "Deep Gradient Compression",
 /// ICLR 2018, keep the largest of a whole tensor.)
 struct ContributionForm {
   // Implicit: a type is a form that keeps all numbers.

@@ -378,9 +378,9 @@ class PsSteps : public StoreSteps {
     std::int64_t steps_ = 0;
   };
 
-  /// Where kernels read a value in the memory of a ps: kInPlace, where the value lies; kInCopy, in
-  /// a copy that the ps makes for this worker, because several kernels of the step read the value
-  /// while others change it.
+  /// Where kernels read a value in the memory of a ps. kInPlace: where the value itself lies.
+  /// kInCopy: in a copy that the ps makes for this worker, because several kernels of the step read
+  /// the value while others change it.
   enum class MappedRead : std::uint8_t { kInPlace, kInCopy };
 
   void check(const PlanBinding::Use& use);
@@ -429,7 +429,7 @@ class PsSteps : public StoreSteps {
   std::vector<VariableId> kept_;                  // contributions that are not sent yet
   FetchAhead ahead_;
   ContributionSender sender_;
-  // These keep their memory from step to step.
+  // These members keep their memory from step to step.
   StepBegin begin_;
   std::vector<StepEnd> ends_;  // by ps
   RowsAhead next_rows_;
@@ -517,8 +517,8 @@ void PsSteps::for_pieces_on(const PsConnection& ps, F&& function) const {
   }
 }
 
-// Sends the ps tasks the order in which this plan needs the pieces, unless this plan's order is the
-// last one sent.
+// Sends the ps tasks the order in which this plan needs the pieces, unless they already have this
+// plan's order.
 void PsSteps::send_order() {
   if (std::exchange(context_.ordered_by, this) == this) return;
   for (const auto& ps : context_.connections) {
@@ -807,7 +807,7 @@ class PsRoundFence : public RoundFence {
   [[noreturn]] void others_went_on(std::int64_t round) const;
 
   WorkerContext& context_;
-  std::int64_t round_ = 0;                  // the round of the step that was begun last
+  std::int64_t round_ = 0;                  // the round of the last step that was begun
   bool settled_ = false;                    // all values of the last answers belong to one round
   std::optional<std::uint64_t> committed_;  // the contributors of the last step, if it counts
   // A commit that the ps tasks have not been told, since the other members are to tell it first.
@@ -1346,7 +1346,7 @@ void PsStoreImpl::wait_for_values_of_round(std::span<const VariableId> variables
   }
 }
 
-// Reads values from the ps tasks. Evaluate steps that follow see these values, too.
+// Reads values from the ps tasks. Later evaluate steps see these values, too.
 std::vector<VariableState> PsStoreImpl::read(std::span<const VariableId> variables) {
   core_.check();
   wait_initialised();

@@ -118,8 +118,8 @@ TEST_F(FromThePs, WhatWasAskedForIsTakenUnlessThereIsANewerOne) {
   EXPECT_TRUE(core_.changed(0));
 }
 
-// A step that waits for a value that it has asked for takes that value when it arrives, even if a
-// newer one exists.
+// A step has asked for a value, and waits for it. The step takes this value when it arrives, even
+// if a newer value exists.
 TEST_F(FromThePs, WhatCameIsNewerThanWhatIsHeldUntilItIsTaken) {
   core_.allocate(0);
   core_.note_held_version(core_.pieces()[0], 3);

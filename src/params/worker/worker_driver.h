@@ -155,7 +155,7 @@ class WorkerDriver {
   Outbox out_;
   std::atomic<bool> joined_{false}, initialised_{false}, all_closed_{false}, has_actions_{false};
   std::atomic<bool> may_begin_{false};
-  bool permitted_ = false;  // the next step was already permitted when the last one ended
+  bool permitted_ = false;  // the next step was already permitted when the previous step ended
   std::shared_ptr<PsRecordBlocks> records_;
 };
 

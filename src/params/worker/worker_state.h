@@ -143,8 +143,8 @@ class PulledValue {
   /// The value that kernels read. It is undefined until allocate().
   const Tensor& value() const { return memories_[std::size_t(front_)]; }
 
-  /// Asks for a newer value. It arrives in memory of its own, so kernels can read the present value
-  /// meanwhile.
+  /// Asks for a newer value. That value arrives in memory of its own, so kernels can read the
+  /// present value meanwhile.
   void ask_next();
   /// Says that the next value is no longer wanted. It may still arrive.
   void forget_next() { next_ = Next::kUnasked; }
@@ -201,9 +201,9 @@ class MappedShards {
   std::vector<std::atomic<const std::byte*>> mapped_;          // by variable
 };
 
-/// The memory in which a worker's contribution to one variable waits until it is taken. Memory of
-/// this process is free again once every frame of the contribution is sent. Memory that ps tasks of
-/// this host read is free again once each of them has applied the contribution.
+/// The memory in which a worker's contribution to one variable waits until the ps tasks have taken
+/// it. Memory of this process is free again once every frame of the contribution is sent. Memory
+/// that ps tasks of this host read is free again once each of them has applied the contribution.
 struct ContributionBuffer {
   TensorView values;  // as large as the largest plan needs
   std::vector<std::int32_t> ids;
@@ -287,15 +287,15 @@ class WorkerState {
   void note_version(const Piece& piece, std::uint64_t version);
   void note_held_version(const Piece& piece, std::uint64_t version);
   std::uint64_t held_version(const Piece& piece) const { return arrivals_[piece.id].held_version; }
-  /// True when some piece has a newer version than the one that has arrived.
+  /// True when some piece has a newer version than that of the values that have arrived.
   bool changed(VariableId variable) const;
   /// The held value and the next value of a variable that has one piece.
   PulledValue& pulled(VariableId variable) { return values_[std::size_t(variable)]; }
   const PulledValue& pulled(VariableId variable) const { return values_[std::size_t(variable)]; }
   void next_arrived(const Piece& piece, std::uint64_t version);
-  /// True when the next value has arrived and is newer than the one that is held.
+  /// True when the next value has arrived and is newer than the held value.
   bool next_is_newer(VariableId variable) const;
-  /// True when the next value has arrived and no newer one is known.
+  /// True when the next value has arrived and no newer value is known.
   bool next_is_newest(VariableId variable) const;
   void take_next(VariableId variable);
 

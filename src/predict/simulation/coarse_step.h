@@ -7,9 +7,10 @@
 
 namespace paceline {
 
-/// Returns the step with its dense variables grouped: variables that are first read one after
-/// another join a group until it has its part of all bytes. A group is needed when its first
-/// variable is, and ready when its last one is. The cost of each message stays.
+/// Returns the step with its dense variables in groups, each of which acts as one variable.
+/// Variables that are first read one after another join a group until the group has its part of all
+/// bytes. A group is needed when its first variable is, and ready when its last variable is. The
+/// cost of each message stays.
 SimulatedStep coarse_step(const SimulatedStep& step, std::size_t groups_wanted);
 
 }  // namespace paceline

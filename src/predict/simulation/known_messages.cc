@@ -2,7 +2,7 @@
 
 namespace paceline {
 
-// There is no default, so that the compiler names a missing message.
+// The switch has no default, so that the compiler names a missing message.
 Simulated simulated_as(MessageType type) {
   switch (type) {
     case MessageType::kHello:

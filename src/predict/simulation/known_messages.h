@@ -1,5 +1,5 @@
 // The part of the protocol that the simulator knows. An addition to the protocol does not compile
-// here, or fails a test, until somebody has decided its cost.
+// here, or fails a test, until somebody has decided what the addition costs.
 #pragma once
 
 #include <concepts>

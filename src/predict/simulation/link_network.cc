@@ -9,14 +9,14 @@
 namespace paceline {
 namespace {
 
-// This many quanta of a stream are under way at once, in addition to those that a link holds:
-// enough to keep both links always busy.
+// So many quanta of a stream are under way at once, in addition to those that a link holds: enough
+// to keep both links always busy.
 constexpr double kWindow = 4;
 
 // TCP streams that share a link share it unevenly. This is the standard deviation of the logarithm
 // of their shares, which are drawn anew for each message. With even shares, workers that send at
 // the same time would stay in step for ever. With 0.5, predictions of 28 configurations over links,
-// whose streams used Cubic, were off by 4% on average; with 0.3, by 6%.
+// whose streams used Cubic, were wrong by 4% on average; with 0.3, by 6%.
 constexpr double kUnevenShares = 0.5;
 
 Duration time_of(double bytes, double bytes_per_s) {
@@ -118,8 +118,8 @@ void LinkNetwork::send_next(int host) {
   });
 }
 
-// A part that arrives slowly leaves the receiving link to others until it can be received at the
-// link's rate.
+// Passes a part through the narrow places of its path. If the part arrives slowly, the receiving
+// link serves others until it can receive the part at the link's rate.
 void LinkNetwork::pass(Part part, TimePoint first, TimePoint last) {
   Stream& stream = streams_[std::size_t(part.stream)];
   const auto through = [&](Narrow& narrow) {
@@ -140,7 +140,8 @@ void LinkNetwork::pass(Part part, TimePoint first, TimePoint last) {
   });
 }
 
-// The receiving link begins with the first byte, and ends no earlier than the last byte arrives.
+// The receiving link begins with the part's first byte, and ends no earlier than its last byte
+// arrives.
 void LinkNetwork::arrive(Part part, TimePoint first, TimePoint last) {
   const int host = streams_[std::size_t(part.stream)].to;
   Way& in = in_[std::size_t(host)];

@@ -1,6 +1,6 @@
 // Hosts, each joined by a link to a switch, in virtual time. Streams share the links unevenly, and
-// the shares change; each stream has a window under way, and arrivals are late by the links' delay.
-// Between two hosts the path may be narrower than their links.
+// their shares change. Each stream has a window of bytes under way, and bytes arrive late by the
+// links' delay. Between two hosts the path may be narrower than their links.
 #pragma once
 
 #include <deque>
@@ -31,7 +31,7 @@ struct SimulatedPair {
   int from = 0, to = 0;
   double bytes_per_s = 0;         // the payload of all streams together; 0: only the links limit it
   double stream_bytes_per_s = 0;  // payload of one stream; 0: bytes_per_s
-  double latency_s = 0;           // the delay in one direction; 0: that of both links
+  double latency_s = 0;           // the delay in one direction; 0: the delay of both links together
   bool operator==(const SimulatedPair&) const = default;
 };
 
@@ -62,10 +62,11 @@ class LinkNetwork {
 
  private:
   struct Queued {
-    double bytes = 0, share = 1;  // bytes on the link, and the stream's share beside other streams
+    /// Bytes on the link, and the weight of the stream beside other streams.
+    double bytes = 0, share = 1;
     std::function<void()> arrived;
   };
-  /// A place that bytes pass one after another; 0: at any rate.
+  /// A place that bytes pass one after another. A rate of 0 stands for no limit.
   struct Narrow {
     double bytes_per_s = 0;
     TimePoint free_at{};
@@ -77,7 +78,7 @@ class LinkNetwork {
     Narrow own = {};
     std::deque<Queued> queue = {};
     double window = 0, queued = 0, under_way = 0;
-    bool waits = false;  // true while it is in its host's list of waiting streams
+    bool waits = false;  // the stream is in its host's list of waiting streams
     std::function<void()> left = {};
   };
   struct Way {

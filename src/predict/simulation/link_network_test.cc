@@ -34,8 +34,8 @@ TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
   EXPECT_THAT(network.received()[1], DoubleNear(1e6, 1));
 }
 
-/// Returns when a stream from host 0 to host 1 has sent as many bytes as a link carries in a
-/// second.
+/// Returns the time at which a stream from host 0 to host 1 has sent as many bytes as a link
+/// carries in a second.
 double narrow_stream(const SimulatedPair& pair, int streams = 1) {
   VirtualTime time;
   const std::vector<SimulatedPair> pairs = {pair};
@@ -109,7 +109,8 @@ TEST(LinkNetworkTest, OverManySendsTheSharesAreEven) {
   for (const double each : four_streams(100)) EXPECT_THAT(each, DoubleNear(4, 0.3));
 }
 
-// Max-min: the stream whose path is free takes what the others, which are limited elsewhere, leave.
+// Max-min fairness: some streams are limited elsewhere, and the stream whose path is free takes
+// what they leave.
 TEST(LinkNetworkTest, WhatOneStreamCannotUseAnotherTakes) {
   VirtualTime time;
   LinkNetwork network(time, hosts_with_links(4, 1e6), kQuantum);
@@ -123,7 +124,8 @@ TEST(LinkNetworkTest, WhatOneStreamCannotUseAnotherTakes) {
   EXPECT_THAT(wide, DoubleNear(3, 0.35));    // two thirds of its own link
 }
 
-// Compares the last of four streams in one direction with the last of one in the other, as in TCP.
+// Compares the last of four streams in one direction with a single stream in the other direction,
+// as in TCP.
 TEST(LinkNetworkTest, TheTwoWaysOfALinkAreApart) {
   VirtualTime time;
   LinkNetwork network(time, hosts_with_links(2, 1e6), kQuantum);

@@ -11,7 +11,8 @@ namespace paceline {
 namespace {
 
 constexpr double kRounding = 1e-10;  // rounding error, in seconds
-constexpr double kSlice = 3e-3;      // seconds that a thread runs before another one gets its core
+// The seconds for which a thread runs before another thread gets its core.
+constexpr double kSlice = 3e-3;
 
 Duration rounded_up(double seconds) { return Duration(std::int64_t(std::ceil(seconds * 1e9))); }
 
@@ -71,9 +72,9 @@ void MachineShare::advance() {
   }
 }
 
-// Short work gets its cores first: a scheduler would not let its time slice run out. The rest
-// shares the cores by its threads. The part of a work's time in which it waits for the memory grows
-// if others want the memory too.
+// Gives every work its rate. Short work gets cores first: a scheduler would not let its time slice
+// run out. Other work shares the remaining cores by its threads. The part of a work's time in which
+// it waits for the memory grows if other work wants the memory, too.
 void MachineShare::set_rates() {
   served_.clear();
   double left = machine_.cores;

@@ -23,7 +23,8 @@ struct SimulatedMachine {
   double rate_of_rules() const { return rule_bytes_per_s > 0 ? rule_bytes_per_s : bytes_per_s; }
 };
 
-/// Work that, if alone, takes the longer of its computing and its memory traffic.
+/// Work that, if it runs alone, takes the time of its computing or of its memory traffic, whichever
+/// is longer.
 struct SimulatedWork {
   double core_seconds = 0;  // on one core; several threads divide it
   double bytes = 0;         // bytes that pass the memory
@@ -46,8 +47,8 @@ class MachineShare {
   double seconds_alone(const SimulatedWork& work) const;
 
   const SimulatedMachine& machine() const { return machine_; }
-  /// These count what all work has taken so far: core time, bytes, and the seconds that these bytes
-  /// take at the memory's full rate.
+  /// The next three count what all work has taken so far: core time, bytes, and the seconds that
+  /// these bytes take at the memory's full rate.
   double core_seconds() const { return core_seconds_; }
   double bytes() const { return bytes_; }
   double memory_seconds() const { return memory_seconds_; }
@@ -58,7 +59,7 @@ class MachineShare {
     double rate = 0;  // such seconds per second
     double seconds = 0, bytes = 0;
     double memory = 0;       // the share of its time in which it waits for the memory
-    double full_memory = 0;  // that share if it had all its threads
+    double full_memory = 0;  // the same share if the work had all its threads
     double threads = 1;      // at most the number of cores
     std::function<void()> done;
   };
@@ -72,8 +73,9 @@ class MachineShare {
 
   VirtualTime& time_;
   const SimulatedMachine machine_;
-  // Short work, in the order in which it gets cores. The order is a scheduler's: new work takes any
-  // place. In order of arrival, tasks would drift apart until none ever waits for a core.
+  // Short work, in the order in which it gets cores. As with a scheduler, new work may get any
+  // place in this order. If the order were that of arrival, tasks would drift apart until none ever
+  // waits for a core.
   std::multimap<double, Running> short_;
   std::list<Running> long_;
   std::vector<Running*> served_;  // works of both lists

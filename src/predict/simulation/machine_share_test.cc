@@ -15,7 +15,7 @@ using ::testing::DoubleNear;
 using ::testing::Gt;
 using ::testing::Lt;
 
-/// Begins all works at once, and returns the time at which each is done.
+/// Begins all works at once, and returns the time at which each of them is done.
 std::vector<double> ends_of(const SimulatedMachine& machine,
                             const std::vector<SimulatedWork>& works, std::uint64_t seed = 1) {
   VirtualTime time(seed);

@@ -1,4 +1,4 @@
-// The variables of a job as the stores that workers share see them.
+// The variables of a job, in the form in which the stores that workers share keep them.
 #pragma once
 
 #include "params/hybrid/hybrid_steps.h"
@@ -10,7 +10,7 @@ namespace paceline {
 /// Returns the step's variables with the outer rule; every worker trains copies of them. The step
 /// has no actions.
 SimulatedStep outer_step(const SimulatedJob& job);
-/// Returns when the workers exchange which of these variables.
+/// Returns the schedule by which the workers exchange these variables.
 OuterSchedule outer_schedule(const SimulatedJob& job);
 
 /// Returns the part of the step's variables that one of the stores of `hybrid` keeps, with their

@@ -42,8 +42,8 @@ class StepThread {
   StepThread(const StepThread&) = delete;
   StepThread& operator=(const StepThread&) = delete;
 
-  /// Continues as far as it can. The caller calls it whenever something that the thread waits for
-  /// may have arrived.
+  /// Continues as far as the thread can. Call it whenever something that the thread waits for may
+  /// have arrived.
   void go_on();
   /// The number of steps made, and the times at which the counted ones began and ended.
   std::int64_t steps() const { return steps_; }
@@ -114,7 +114,7 @@ class SimulatedTasks {
   std::deque<SimulatedStep> shared_;  // shared by the worlds
   std::deque<SimulatedWorld> worlds_;
   std::vector<std::unique_ptr<SimulatedMember>> members_;
-  // Other stores that stand over those of the worlds.
+  // Stores that stand over the stores of the worlds.
   std::vector<std::unique_ptr<SimulatedStore>> stores_;
   std::vector<std::unique_ptr<StepThread>> threads_;
 };
@@ -133,7 +133,7 @@ StepThread::StepThread(const SimulatedJob& job, int index, SimulatedStore& store
 
 bool StepThread::finished() const { return steps_ >= job_.warm_steps + job_.steps; }
 
-// An action that ends at once calls back into this function, and then only sets busy_ to false.
+// If an action ends at once, it calls this function again; the inner call only sets busy_ to false.
 void StepThread::go_on() {
   if (std::exchange(going_, true)) return;
   while (!busy_ && step()) {
@@ -240,8 +240,8 @@ void StepThread::run(const StepAction& action) {
   time_.after(span_of(seconds - on_cores), std::move(compute));
 }
 
-// The host sums and hands over one contribution after the other while the devices of towers
-// compute.
+// Sums contributions of towers on the host, and hands them over one after the other, while the
+// devices of the towers compute.
 void StepThread::sum() {
   const StepAction& action = *to_sum_.front();
   machine_.run({.rule_bytes = job_.costs.bytes_to_sum(action.bytes, job_.step->towers),
@@ -275,13 +275,13 @@ void StepThread::note_step() {
   if (finished() && counted_to_ == TimePoint{}) counted_to_ = time_.now();
 }
 
-// The store of a simulated worker that makes local steps: its own store, and periodic exchanges
-// with the store that all workers share.
+// The store of a simulated worker that makes local steps. It consists of the worker's own store and
+// of periodic exchanges with the store that all workers share.
 
 class SimulatedOuterStore : public SimulatedStore {
  public:
-  /// `shared` are the variables of `below`, whose plans are the fragments of the schedule. Borrows
-  /// all its arguments.
+  /// `shared` describes the variables of `below`, each of whose plans is a fragment of the
+  /// schedule. Borrows all its arguments.
   SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& below, const SimulatedStep& shared,
                       const OuterSchedule& schedule, bool in_rounds, VirtualTime& time,
                       MachineShare& machine);
@@ -296,7 +296,7 @@ class SimulatedOuterStore : public SimulatedStore {
   std::int64_t global_step() const override { return schedule_.steps_of(turns_.rounds()); }
 
  private:
-  /// A part of an exchange: it waits until it may begin, and calls back when it is done.
+  /// A part of an exchange. It waits until may_begin() is true, and calls back when it is done.
   struct Part {
     double SpentSeconds::*waits_as;
     std::function<bool()> may_begin;
@@ -321,8 +321,9 @@ class SimulatedOuterStore : public SimulatedStore {
   TimePoint waits_since_{};
 };
 
-// Passes over the memory of a variable. A difference reads the common value and the copy, and
-// writes both the copy and the difference; taking over reads three arrays and writes two.
+// How often an exchange passes over the memory of a variable. Making a difference reads the common
+// value and the copy, and writes both the copy and the difference; taking over reads three arrays
+// and writes two.
 constexpr double kDifferencePasses = 4, kTakeOverPasses = 5;
 
 SimulatedOuterStore::SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& below,
@@ -365,7 +366,7 @@ void SimulatedOuterStore::end_step(const Done& done) {
   go_on();
 }
 
-// An action that ends at once calls back into this function, and then only sets busy_ to false.
+// If an action ends at once, it calls this function again; the inner call only sets busy_ to false.
 void SimulatedOuterStore::go_on() {
   if (std::exchange(going_, true)) return;
   while (ended_ != nullptr && !busy_) {
@@ -490,8 +491,8 @@ void SimulatedLocalStore::ready(VariableId variable, const Done& done) {
                });
 }
 
-// The store of a simulated worker of `hybrid`: ps tasks hold the sparse variables, the workers
-// reduce the others among themselves, and they commit the rounds of both.
+// The store of a simulated worker of `hybrid`. Ps tasks hold the sparse variables, the workers
+// reduce the other variables among themselves, and the workers commit the rounds of both parts.
 
 class SimulatedHybridStore : public SimulatedStore {
  public:
@@ -508,7 +509,7 @@ class SimulatedHybridStore : public SimulatedStore {
   void ready(VariableId variable, const Done& done) override {
     part(variable).ready(places_.there(variable), done);
   }
-  /// The member commits the dense part once the sparse part has reached every ps.
+  /// The member commits the dense part only once the sparse part has reached every ps.
   void end_step(const Done& done) override;
   bool answered() const override { return sparse_.answered(); }
   std::int64_t global_step() const override { return sparse_.global_step(); }
@@ -562,7 +563,8 @@ void SimulatedHybridStore::end_step(const Done& done) {
   look();
 }
 
-// If several members contribute, each but the lowest one tells ps 0 of the commit.
+// Tells ps 0 of the commit. If several members contribute, the lowest one leaves this to the
+// others.
 void SimulatedHybridStore::commit(const Done& apply) {
   if (dense_.contributors().size() == 1 || dense_.contributors().front() != sparse_.index()) {
     sparse_.commit(dense_.contributors());
@@ -698,7 +700,7 @@ void SimulatedTasks::make_members(SimulatedWorld& world) {
   for (const auto& member : members_) member->connect();
 }
 
-// Workers never all begin at the same moment.
+// Workers begin at different moments, as real workers do.
 Duration SimulatedTasks::delay(int worker) {
   return span_of(1e-4 * worker + time_.uniform() * job_.step->seconds());
 }
@@ -743,7 +745,7 @@ void check_strategy(const SimulatedJob& job) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("--strategy {} {}", kind.name, why));
 }
 
-/// The amounts of the hosts' resources that the tasks have used by some moment.
+/// The amounts of the hosts' resources that the tasks have used up to some moment.
 struct Used {
   TimePoint at{};
   std::vector<double> sent, received, carried, cores = {}, memory = {}, moved = {}, applying = {};

@@ -9,7 +9,8 @@ namespace paceline {
 struct GivenUp {};
 
 /// Returns the speed of the job's counted steps. Throws kInvalidArgument for an unknown strategy,
-/// and for variables that do not suit it; throws GivenUp if the job gives up.
+/// and for variables that do not suit the strategy; throws GivenUp if the job's gives_up returns
+/// true.
 SimulatedSpeed simulate(const SimulatedJob& job);
 
 }  // namespace paceline

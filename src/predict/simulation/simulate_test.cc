@@ -47,7 +47,7 @@ TEST(SimulateTest, WorkersOfFastLinksAreAsFastAsTheirDevices) {
   EXPECT_THAT(speed.workers.size(), 4u);
 }
 
-// Two workers on one core share it, unless they wait for something else most of the time.
+// Two workers on one core share the core, unless they wait for something else most of the time.
 TEST(SimulateTest, WorkersThatWaitForADeviceLeaveTheCoresToOthers) {
   SimulatedStep step = two_layers();
   step.threads = 1;
@@ -106,7 +106,7 @@ TEST(SimulateTest, EveryFormOfContributionsHasItsBytesAndItsTime) {
   EXPECT_THAT(int8.steps_per_s, DoubleNear(2 * 100e6 / floats, 1));
   EXPECT_THAT(top.steps_per_s, DoubleNear(100e6 / floats, 0.5));
   EXPECT_THAT(top.use.received[0] / top.use.sent[0], DoubleNear(40.0 / 1024, 0.01));
-  // If links are fast, the worker's thread limits the speed, since it packs.
+  // If links are fast, the worker's thread limits the speed, since packing takes its time.
   const double packing = floats * pack_s_per_byte(DType::kUInt8, true);
   EXPECT_THAT(with({{DType::kUInt8}, true}, 100e9).steps_per_s,
               DoubleNear(4 / (10e-3 + packing), 15));
@@ -121,7 +121,8 @@ TEST(SimulateTest, TwoPsHaveTwoLinks) {
   EXPECT_THAT(with(2) / with(1), DoubleNear(2, 0.1));
 }
 
-// Rows of 40,000 bytes start at a page boundary only every 64 rows, and the variable has fewer.
+// Rows of 40,000 bytes start at a page boundary only every 64 rows, and the variable has fewer rows
+// than that.
 TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   SimulatedStep step = two_layers();
   TransportCosts costs = free_of_cost();
@@ -134,12 +135,12 @@ TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   };
   EXPECT_THAT(with({500, 1024}), DoubleNear(200, 10));
   EXPECT_THAT(with({50, 10000}), Lt(160));
-  // The worker also has no copy if several kernels read a variable.
+  // There is no copy either, although several kernels read a variable.
   for (StepVariable& use : step.variables) use.reread = true;
   EXPECT_THAT(with({50, 10000}), Lt(160));
 }
 
-// Each of the two workers reads 8 MiB once more, and they share the memory.
+// Each of the two workers reads 8 MiB once more for the norm, and the two share the memory.
 TEST(SimulateTest, AnAllReduceThatClipsReadsItsSumsForTheirNorm) {
   SimulatedStep step = two_layers();
   SimulatedCluster cluster = one_host(0, 2);
@@ -231,8 +232,8 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
   }
 }
 
-// If other workers have made steps meanwhile, the worker reads newer values. The ps did not write
-// the shared copy when it applied the contribution, so it reads the values once more.
+// If other workers have made steps meanwhile, the worker reads newer values. The ps had written its
+// copy before these steps, so it must read the values once more to renew the copy.
 TEST(SimulateTest, AWorkerThatHadToWaitHasItsCopyInSharedMemoryRenewed) {
   SimulatedStep step = two_layers();
   for (StepVariable& use : step.variables) use.reread = true;
@@ -284,7 +285,7 @@ SimulatedJob local_steps(const SimulatedStep& step, int ps, int between, int fra
 
 TEST(SimulateTest, AWorkerThatMakesLocalStepsWaitsOnceForItsRound) {
   const SimulatedStep step = two_layers();
-  // The contributions of both workers pass the link of the ps, and then the values do.
+  // The contributions of both workers pass the link of the ps, and after them the values do.
   const SimulatedSpeed speed = simulate(local_steps(step, 1, 20, 1));
   const double bytes = 8 << 20, waits = 2 * 2 * bytes / 100e6;
   EXPECT_THAT(speed.steps_per_s, DoubleNear(2 * 20 / (20 * 10e-3 + waits), 4));
@@ -336,7 +337,8 @@ TEST(SimulateTest, HybridMovesTheRowsOfATableAndReducesTheRest) {
   };
   const SimulatedSpeed hybrid = with("hybrid", 1), sync = with("sync", 1),
                        ring = with("allreduce", 0);
-  // Four members pass on 1.5 times the dense variable; four contributions to one ps are more.
+  // Four members pass on 1.5 times the dense variable. With one ps, its link carries more: four
+  // contributions.
   EXPECT_THAT(hybrid.steps_per_s, Gt(1.5 * sync.steps_per_s));
   EXPECT_THAT(hybrid.steps_per_s, DoubleNear(ring.steps_per_s, 0.25 * ring.steps_per_s));
   const double rows = 64 * 4096.0 * hybrid.steps_per_s;
@@ -360,8 +362,8 @@ TEST(SimulateTest, TheMessagesOfEveryStrategyAreDriven) {
         kPartialSum, kContributedRows, kInPlace, kCopied}) {
     EXPECT_EQ(simulated_as(type), Simulated::kDriven) << name_of(type);
   }
-  // A member sends kWithdraw when another one is lost; tasks ask for clocks while they record a
-  // timeline.
+  // A member sends kWithdraw only when another member is lost; tasks ask for clocks only while they
+  // record a timeline.
   for (const MessageType type : {kWithdraw, kAskClock, kClock}) {
     EXPECT_EQ(simulated_as(type), Simulated::kNotInASteadyRun) << name_of(type);
   }

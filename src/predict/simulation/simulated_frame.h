@@ -34,7 +34,7 @@ struct SimulatedFrame {
 class FrameReceiver {
  public:
   virtual ~FrameReceiver() = default;
-  /// Gets frames of one stream, in order; `from` is the receiver's name for the stream.
+  /// Receives frames of one stream, in order; `from` is the receiver's own name for the stream.
   virtual void arrived(int from, std::vector<SimulatedFrame> frames) = 0;
 };
 

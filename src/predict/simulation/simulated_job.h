@@ -33,7 +33,8 @@ struct StepVariable {
   bool reread = false;         // several kernels read it
   std::int64_t most_rows = 0;  // of a sparse variable
   double rule_bytes = 0;       // the bytes that its update passes over, including the contribution
-  int tensors = 1;             // the number of tensors it stands for, each with its own messages
+  /// The number of tensors for which the variable stands, each with its own messages.
+  int tensors = 1;
 };
 
 /// The step of one worker.
@@ -46,12 +47,13 @@ struct SimulatedStep {
   bool clipped = false;
   double examples = 1;
   double input_seconds = 0;  // the time of a core to make or copy a batch
-  int threads = 0;       // how many of its host's cores its kernels use; 0: it has its own device
+  /// How many of its host's cores the kernels use; 0: the worker has its own device.
+  int threads = 0;
   double busy = 1;       // the part of the kernels' time in which these threads compute
   int towers = 1;        // devices that make the step at once, each with its own batch
   int rule_threads = 1;  // threads that apply rules in the worker
 
-  /// The time of its kernels if they run alone.
+  /// The time of the step's kernels if they run alone.
   double seconds() const {
     double sum = 0;
     for (const StepAction& action : actions) sum += action.seconds;
@@ -74,29 +76,31 @@ struct TransportCosts {
   // The time of each end for a byte of values that is sent through shared memory.
   double ring_s_per_byte = 0.15e-9;
   /// The time in which the thread that makes a step hands over each message of a contribution
-  /// (tcp): resnet, which has hundreds of them, took 7 to 18 ms longer than its device alone.
+  /// (tcp): steps of resnet, which has hundreds of these messages, took 7 to 18 ms longer than on
+  /// its device alone.
   double hand_over_s = 20e-6;
-  /// The pass that sums several contributions reads them at this share of the rules' rate: runs of
+  /// When several contributions are summed, they are read at this share of the rules' rate: runs of
   /// mlp in rounds fit 0.44 to 0.5.
   double contributions_of_rules = 0.46;
-  /// Returns the bytes in passes of rules that take as long as reading this many contributions to
-  /// sum them.
+  /// Returns how many bytes passes of rules move in the time that it takes to read this many
+  /// contributions of `bytes` bytes for their sum.
   double bytes_to_sum(double bytes, double contributions) const {
     return bytes * contributions / contributions_of_rules;
   }
-  double wake_s = 30e-6;   // until a sleeping thread continues
+  double wake_s = 30e-6;   // the time until a sleeping thread continues
   double step_s = 100e-6;  // the time of a step of several tasks, beside kernels and messages
   /// The time of a step of one process outside kernels: reports of mlp, whose steps take 0.19 ms,
   /// suggest 1 to 3 us.
   double alone_step_s = 3e-6;
-  /// The most bytes per second that one stream moves, whatever its link allows; 0: no limit.
+  /// The most bytes per second that one stream moves, even if its link allows more; 0: no limit.
   double stream_bytes_per_s = 0;
   /// The time in which a ps handles one variable's message and its answer, one variable after
-  /// another; 0: as its cores allow.
+  /// another; 0: its cores decide.
   double serial_message_s = 0;
   /// The bytes of a stream that the system buffers before its sender waits.
   double socket_bytes = 1 << 20;
-  double quantum = 64 * 1024;  // of a link that several streams share
+  /// The bytes of one stream that pass a shared link before those of another.
+  double quantum = 64 * 1024;
   bool operator==(const TransportCosts&) const = default;
 };
 
@@ -136,8 +140,8 @@ OuterOptions outer_options_of(const SimulatedJob& job);
 
 /// Where the time of the counted steps went.
 struct SimulatedUse {
-  // Shares of all workers' time: on the device, waiting for values, for the answer to a step, and
-  // for others; and in rules.
+  // The shares of all workers' time: on the device; in waits for values, for the answer to a step,
+  // and for others; and in rules.
   double device = 0, values = 0, answer = 0, others = 0, rules = 0;
   std::vector<double> sent = {}, received = {};  // bytes per second, by host
   std::vector<double> carried = {};              // bytes per second, by pair of hosts

@@ -91,7 +91,7 @@ void SimulatedMember::drive(const std::function<void(Outbox&)>& event) {
   look();
 }
 
-// Carries out the machine's requests, as its real driver would.
+// Carries out what the machine wants, as the real driver does.
 void SimulatedMember::look() {
   if (group_.founded() && !std::exchange(initialised_, true)) {
     return drive([&](Outbox& out) { group_.initialise(0, {}, world_.time.now(), out); });
@@ -126,7 +126,7 @@ void SimulatedMember::arrived(int from, std::vector<SimulatedFrame> frames) {
   if (!handles_) take_frames();
 }
 
-// The receiving thread makes sums, or copies them, where they arrive.
+// The receiving thread adds arriving numbers to sums, or copies arriving sums.
 void SimulatedMember::take_frames() {
   handles_ = !inbox_.empty();
   if (!handles_) return;
@@ -278,7 +278,7 @@ void SimulatedMember::turn(std::size_t b) {
   }
   if (!sparse && !group_.in_place()) return;
   if (work.there == size() - 1 && !std::exchange(work.reduced, true)) {
-    // The member sums its part of a dense bucket, or all rows of a sparse one.
+    // The member sums its part of a dense bucket, or all rows of a sparse bucket.
     const auto bytes = double(bucket_bytes(b));
     const double part = bytes / size();
     const double passed =
@@ -313,8 +313,8 @@ int SimulatedMember::segment_of(std::size_t b, std::size_t offset) const {
   return 0;
 }
 
-// The member begins with the segment of the previous member, and then adds its numbers to the
-// partial sums that have arrived meanwhile.
+// The member begins the sum of the segment that belongs to the previous member, and then adds its
+// numbers to the partial sums that have arrived meanwhile.
 void SimulatedMember::scatter(std::size_t b) {
   const int before = (index_ + size() - 1) % size();
   const std::size_t end = segment_begin(b, before + 1);

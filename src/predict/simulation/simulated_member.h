@@ -35,8 +35,8 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   void end_step(const Done& done) override;
   bool answered() const override { return true; }
 
-  /// From now on the sums of a step are complete only after confirm_receipt(). Calls `commit` when
-  /// the step is committed; `commit` calls back when the rule may be applied.
+  /// From now on the sums of a step are complete only after confirm_receipt(). When the step is
+  /// committed, calls `commit`, which calls `apply` once the rule may be applied.
   void wait_for_receipts(std::function<void(const Done& apply)> commit) {
     commit_ = std::move(commit);
   }
@@ -96,7 +96,7 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   std::int64_t commits_ = 0, made_ = 0;
   Done ended_ = {};  // set while the step waits for its commit
   std::function<void(const Done& apply)> commit_ = {};
-  bool given_ = true;  // true once the part of the step that another store keeps has arrived there
+  bool given_ = true;  // the other store has received its part of this step
   TimePoint ended_at_{};
   bool initialised_ = false, in_step_ = false;
   struct Arrived {

@@ -114,7 +114,7 @@ void SimulatedPs::arrived(int from, std::vector<SimulatedFrame> frames) {
   take_frames();
 }
 
-// The frames first take the time of their handling, and then have their effects.
+// Frames take the time of their handling first, and have their effects after that.
 void SimulatedPs::take_frames() {
   while (free_threads_ > 0 && !in_turn_.empty()) {
     const std::size_t from = in_turn_.front();
@@ -124,7 +124,7 @@ void SimulatedPs::take_frames() {
   }
 }
 
-// One thread receives; all threads that serve no other connection apply rules.
+// One thread receives from this worker; all threads that serve no other connection apply rules.
 void SimulatedPs::receive_some(std::size_t from) {
   Peer& peer = peers_[from];
   std::vector<SimulatedFrame> frames;
@@ -189,11 +189,11 @@ bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const TransportCosts& costs = world_.job.costs;
-  // In rounds, keeps what arrives until the round is decided.
+  // In rounds, keeps contributions that arrive until their round is decided.
   const bool keeps = world_.in_rounds();
   switch (frame.type) {
     case MessageType::kChunk:
-      // A transport that handles messages one by one sends one message for each variable.
+      // A transport that handles messages one by one has one message for each variable.
       if (frame.offset == 0) work.core_seconds += frame.messages * costs.serial_message_s;
       if (!keeps) work.rule_bytes = chunk_bytes(frame);
       break;
@@ -417,7 +417,7 @@ void for_answered(const RoundDecision& decision, F&& act) {
 
 }  // namespace
 
-// Carries rounds out in order. A clipped round waits for the sums of squares of all ps tasks.
+// Carries out rounds in order. A clipped round waits for the sums of squares of all ps tasks.
 void SimulatedPs::carry_out_rounds() {
   if (!round_) {
     if (rounds_.empty()) return;
@@ -446,12 +446,13 @@ void SimulatedPs::carry_out_rounds() {
   }
 }
 
-// A worker may contribute to a part of the variables.
+// True if the worker has contributed to this piece; it may contribute to only some variables.
 bool SimulatedPs::gave(const RoundContribution& it, std::size_t position) const {
   return peers_[std::size_t(it.worker)].assembly.part(position).started;
 }
 
-// Returns the bytes of a contribution to this variable; a sparse one has only the named rows.
+// Returns the bytes of a contribution to this piece; for a sparse variable, only those of the rows
+// that a step names.
 double SimulatedPs::given_bytes(std::size_t position) const {
   const AssemblyTarget& target = targets_[position];
   return double(target.sparse ? rows_[position].size() * target.row_bytes : target.bytes());
@@ -482,7 +483,7 @@ void SimulatedPs::apply_round(std::size_t position) {
   });
 }
 
-// As from a real ps, the workers first hear that the round has ended, and then get the values.
+// As with a real ps, the workers first hear that the round has ended, and then get the values.
 void SimulatedPs::answer_round() {
   answers_.clear();
   for_answered(round_->decision, [&](const RoundContribution& it) {
@@ -504,7 +505,7 @@ void SimulatedPs::answer_round() {
   send_round_values(0);
 }
 
-// All workers that get a piece in frames share one copy of it.
+// All workers that get a piece in frames get them from one common copy.
 void SimulatedPs::send_round_values(std::size_t position) {
   if (position == targets_.size()) {
     round_.reset();

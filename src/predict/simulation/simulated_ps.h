@@ -1,5 +1,5 @@
-// A ps of a simulated job: it has a real ps's state machines, but sizes instead of bytes, and its
-// rules take the time of their passes over memory.
+// A ps of a simulated job. It has the state machines of a real ps, but sizes instead of bytes, and
+// its rules take the time of their passes over memory.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,12 @@ class SimulatedPs : public FrameReceiver {
 
   /// Opens the streams to the other tasks.
   void connect();
-  /// Frames arrived from worker `from`, or from ps `from` − workers.
+  /// Takes frames from worker `from`; if `from` is not below the number of workers, from ps `from`
+  /// − workers.
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
   /// Sets the stream from a worker or another ps to this ps.
   void set_stream_from(int peer, int stream) { peers_[std::size_t(peer)].stream_in = stream; }
-  /// The seconds in which it has applied rules.
+  /// The seconds in which this ps has applied rules.
   double applying() const { return applying_; }
 
  private:
@@ -98,7 +99,7 @@ class SimulatedPs : public FrameReceiver {
   double applying_ = 0;
   int coordinator_ = -1;  // the stream to ps 0
   bool coordinator_goes_on_ = false;
-  // Messages for ps 0, sent when the task goes on.
+  // Messages for ps 0, which are sent when the task goes on.
   std::vector<ControlMessage> for_coordinator_ = {};
   std::deque<Outbox::Decide> rounds_ = {};  // rounds to carry out
   std::optional<Outbox::Decide> round_;     // the round that is being carried out

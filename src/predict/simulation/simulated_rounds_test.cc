@@ -42,8 +42,8 @@ TEST(SimulatedRoundsTest, AStragglerHoldsUpWhoeverWaitsForIt) {
 }
 
 // One of three workers takes three times as long, and two contributions close a round. Each late
-// contribution that is folded takes the place of another one, whose worker then waits for the next
-// round.
+// contribution that is folded takes the place of another contribution, whose worker then waits for
+// the next round.
 TEST(SimulatedRoundsTest, ALateContributionThatIsFoldedTakesAPlaceInARound) {
   const SimulatedStep step = two_layers();
   SimulatedJob job{.step = &step,
@@ -80,8 +80,8 @@ TEST(SimulatedRoundsTest, OneCopyOfTheValuesServesAllWorkers) {
   }
 }
 
-// The costs of TCP include those of the memory at both ends. A slower memory adds the time of one
-// copy of the values, part of which overlaps other work.
+// The costs of TCP include those of the memory at both ends. With a slower memory, a step takes
+// longer by one copy of the values, part of which overlaps other work.
 TEST(SimulatedRoundsTest, TransfersPassOverTheMemoryInTheirOwnTime) {
   SimulatedStep step = two_layers();
   SimulatedJob job = rounds_without_rules(step, 3);
@@ -94,8 +94,8 @@ TEST(SimulatedRoundsTest, TransfersPassOverTheMemoryInTheirOwnTime) {
   EXPECT_THAT(round_s(1e9) - round_s(100e9), DoubleNear(2 * 8.4e-3, 4e-3));
 }
 
-// The sum of n contributions reads them at a part of the rules' rate. The rule's pass makes the
-// sum, or an earlier pass does if the sum's norm is needed first.
+// When a ps sums n contributions, it reads them at a part of the rules' rate. It sums them in the
+// pass of the rule, or in an earlier pass if the norm of the sum is needed first.
 TEST(SimulatedRoundsTest, ContributionsAreReadAtTheRateOfTheirSum) {
   SimulatedStep step = two_layers();
   SimulatedJob job = rounds_without_rules(step, 3);

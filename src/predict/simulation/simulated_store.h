@@ -1,5 +1,5 @@
-// The calls of a simulated worker's step to the store of its variables. They match StoreSteps,
-// except that a call which would wait returns whether the step may go on.
+// The calls by which a simulated worker's step uses the store of its variables. They match
+// StoreSteps, except that a call that would wait returns whether the step may go on.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// Seconds of a worker: on its device, in its own rules, waiting for values, for the answer to a
-/// step, and for other workers.
+/// The seconds of a worker: on its device; in its own rules; and in waits for values, for the
+/// answer to a step, and for other workers.
 struct SpentSeconds {
   double device = 0, rules = 0, values = 0, answer = 0, others = 0;
 };
@@ -39,7 +39,7 @@ class SimulatedStore {
   virtual void ready(VariableId variable, const Done& done) = 0;
   /// Calls `done`, now or later, once the worker may go on.
   virtual void end_step(const Done& done) = 0;
-  /// True if the last step to end is counted.
+  /// True if the last step that has ended is counted.
   virtual bool answered() const = 0;
   /// Returns how many global steps the values include once that step is counted.
   virtual std::int64_t global_step() const = 0;

@@ -101,8 +101,8 @@ void SimulatedWorker::send(int ps, MessageType type, std::size_t payload) {
   world_.transport.send(streams_[std::size_t(ps)], std::move(frame));
 }
 
-// Asks for every variable that the worker cannot read in place; the ps renews copies in shared
-// memory.
+// Asks for every variable that the worker cannot read in place. The ps renews the copies of those
+// that are read in copies in shared memory.
 void SimulatedWorker::pull() {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kPull, kSimulatedControlBytes);
@@ -175,8 +175,8 @@ bool SimulatedWorker::may_begin(StepKind kind) {
   return machine_.initialised() && (kind != StepKind::kTrain || machine_.may_begin_step());
 }
 
-// A step that needed permission first reads current values. So do steps that fetch, and steps after
-// them, if other contributions are applied between the worker's own.
+// A step that had to wait for permission first reads the current values. If other contributions are
+// applied between the worker's own, so do steps that fetch, and steps that follow those.
 void SimulatedWorker::begin_step(StepKind kind, int) {
   const bool others = world_.num_workers() > 1 && !world_.in_rounds();
   const bool fetches = kind == StepKind::kFetch, fetched = std::exchange(fetched_, fetches);
@@ -223,8 +223,8 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
   return route;
 }
 
-// The thread that makes the step packs numbers into fewer bytes and hands them over before it goes
-// on.
+// Before it goes on, the thread that makes the step packs the numbers into fewer bytes and hands
+// them over.
 void SimulatedWorker::contribute(VariableId variable, std::size_t at, const Done& done) {
   const std::vector<Piece>& pieces = pieces_[std::size_t(variable)];
   if (at == pieces.size()) return done();

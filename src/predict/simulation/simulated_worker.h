@@ -1,5 +1,5 @@
-// A worker of a simulated job with parameter servers, as the store of its step. It has a real
-// worker's state machine.
+// A worker of a simulated job with parameter servers, as the store of its step. It has the state
+// machine of a real worker.
 #pragma once
 
 #include <cstdint>
@@ -72,8 +72,9 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   };
   std::deque<Arrived> inbox_;
   bool handles_ = false, wrote_ = false, pulled_ = false, permitted_ = true;
-  bool begun_ = false, fetched_ = false;  // begun_: a step runs; fetched_: the last step fetched
-  std::int64_t step_ = -1, round_ = -1;   // the last step that contributed, and its round
+  /// `begun_`: a step is under way. `fetched_`: the last step was a fetch step.
+  bool begun_ = false, fetched_ = false;
+  std::int64_t step_ = -1, round_ = -1;  // the last step that contributed, and its round
 };
 
 }  // namespace paceline

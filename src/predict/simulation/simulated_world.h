@@ -1,4 +1,4 @@
-// The state that a simulated job's tasks share about variables that several of them keep.
+// The state that a simulated job's tasks share, about variables that several tasks keep.
 #pragma once
 
 #include <memory>
@@ -28,13 +28,13 @@ struct SimulatedWorld {
   const VariableSpec& spec(VariableId v) const { return step.specs[std::size_t(v)]; }
   const StepVariable& use(VariableId v) const { return step.variables[std::size_t(v)]; }
   bool in_rounds() const { return aggregation.kind == AggregationKind::kRounds; }
-  /// True if other workers change the values while a worker computes a contribution from them that
-  /// will count.
+  /// True if other workers change the values while a worker computes a contribution that will count
+  /// from them.
   bool others_change_values() const {
     return !in_rounds() || aggregation.late == LateContribution::kFold;
   }
-  /// True if workers that share memory with the variable's ps tasks read it there. The simulation
-  /// assumes this of sparse variables. All other values are sent.
+  /// True if workers that share memory with the variable's ps tasks read the variable in that
+  /// memory. The simulation assumes this of sparse variables. All other values are sent.
   bool can_be_mapped(VariableId v) const { return mapped[std::size_t(v)]; }
   /// True if a worker that shares memory with a ps reads the variable in a copy of its own.
   bool is_read_in_copy(VariableId v) const {

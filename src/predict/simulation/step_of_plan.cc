@@ -58,9 +58,9 @@ void add_run(SimulatedStep& step, const StepAction& action) {
   }
 }
 
-// The thread that makes a step first puts its batch where the step reads it. It draws numbers, or
-// copies them from a pipeline, at about this rate: steps of cifar10 on simulated devices take 0.9
-// ms longer than their devices alone, and their batches have 0.88 MB.
+// The thread that makes a step first puts its batch where the step reads it. The thread draws
+// numbers, or copies them from a pipeline, at about this rate: steps of cifar10 on simulated
+// devices take 0.9 ms longer than their devices alone, and their batches have 0.88 MB.
 double input_seconds(const Plan& plan) {
   constexpr double kBytesPerSecond = 1e9;
   return double(plan.input_bytes) / kBytesPerSecond;

@@ -20,9 +20,10 @@ struct DevicePace {
   double copy_bytes_per_s = 0;  // the rate of copies to and from its own memory; 0: it has none
 };
 
-/// Several towers run their kernels at once; the host's cores sum their contributions. Kernels run
-/// in plan order. Each takes its part of the step's time by FLOPs; if the time follows from the
-/// roof, it takes the longer of its FLOPs and its bytes.
+/// Makes the step of a worker. Several towers run their kernels at once; the host's cores sum their
+/// contributions. Kernels run in plan order. If the step's time is known, each kernel takes a part
+/// of it in proportion to its FLOPs. Otherwise a kernel takes the time of its FLOPs or of its bytes
+/// at the roof's rates, whichever is longer.
 SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> specs,
                              const DevicePace& pace, double examples);
 
@@ -33,8 +34,8 @@ struct ModelSizes {
   double step_seconds = 0;
   double rule_bytes_per_parameter = 12;  // value read and written, gradient
 };
-/// Makes a step whose tensors have one size: a third of the step reads them one after another, and
-/// the rest makes their gradients in reverse order.
+/// Makes a step whose tensors all have one size. A third of the step's time reads the tensors one
+/// after another, and the rest makes their gradients in reverse order.
 SimulatedStep simulated_step(const ModelSizes& sizes);
 
 }  // namespace paceline

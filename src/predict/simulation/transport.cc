@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// A sender hands the system several small frames at once.
+// A sender hands the system several small frames at once, up to this many bytes.
 constexpr std::size_t kBatchBytes = 256 * 1024;
 
 double bytes_of(const std::vector<SimulatedFrame>& frames) {
@@ -90,7 +90,7 @@ void Transport::sent(int number, std::vector<SimulatedFrame> frames) {
   for (const SimulatedFrame& frame : frames) payload += frame.bytes > 0 ? frame.wire_bytes : 0;
   auto arrived = std::make_shared<std::vector<SimulatedFrame>>(std::move(frames));
   auto deliver_all = [this, number, arrived] { deliver(number, std::move(*arrived)); };
-  // A slow transport serves its stream at its own rate.
+  // A slow transport moves a stream at a rate of its own.
   TimePoint free = time_.now();
   if (costs_.stream_bytes_per_s > 0) {
     stream.free_at =

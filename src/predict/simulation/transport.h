@@ -20,13 +20,13 @@ class Transport {
  public:
   Transport(VirtualTime& time, const SimulatedCluster& cluster, const TransportCosts& costs);
 
-  /// Opens a stream in one direction between tasks on these hosts. Arrivals go to `receiver`, which
-  /// knows the stream as `name`.
+  /// Opens a stream in one direction between tasks on these hosts. Frames that arrive go to
+  /// `receiver`, which knows the stream as `name`.
   int open(int from, int to, FrameReceiver& receiver, int name);
   /// Queues a frame.
   void send(int stream, SimulatedFrame frame);
-  /// Sets the function that gets the number of bytes of values, as they travel, that the system has
-  /// taken.
+  /// Sets a function that is called when the system has taken values, with their number of bytes as
+  /// they travel.
   void set_on_sent(int stream, std::function<void(std::size_t bytes)> sent) {
     streams_[std::size_t(stream)].sent = std::move(sent);
   }

@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// The time that tasks of a simulated job wait for each other, which is long because the chief may
-/// take long to send its values.
+/// How long tasks of a simulated job wait for each other to join. It is very long, because the
+/// chief may take long to send its values.
 constexpr Duration kSimulatedJoinTimeout = std::chrono::hours(24 * 3650);
 
 inline Duration span_of(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }

@@ -66,14 +66,14 @@ class VirtualFence {
     int index = 0;
     std::uint64_t process = 0;
     std::unique_ptr<VirtualLink> to, from;
-    /// Step, round: of the contribution under way, or of the last one.
+    /// The step and the round of the contribution under way, or of the last one.
     std::int64_t step = -1, round = -1;
     bool sent = false, given = false, done = true;
     bool settled = false;                // all values that it has are of one round
     std::optional<std::int64_t> awaits;  // the round whose opening it waits for
     std::int64_t rounds = 0;             // how many closed rounds the worker has been told of
     std::int64_t begun = -1;             // the round to which it may contribute
-    /// The contributors that its commit names, and those of the closed round.
+    /// The contributors that the worker's commit names, and the contributors of the closed round.
     Workers named, counted;
     bool told = true;  // true: the ps tasks know its commit
     bool cut = false;
@@ -159,7 +159,7 @@ class VirtualGroup {
     std::optional<Tag> sent, exchanges_of;
     std::unique_ptr<ExchangedSums> sums;
     int exchanged = 0;
-    bool gave = false;  // it has given its part of the next exchange
+    bool gave = false;  // the process has given its part of the next exchange
     std::set<std::pair<std::uint64_t, int>> sent_values;
     History history;
     std::int64_t own_step = 0;

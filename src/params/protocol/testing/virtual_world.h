@@ -105,8 +105,8 @@ class VirtualChecks {
   /// that decided so. All ps tasks must sum the same contributions, in the same order.
   void closed(int ps, std::uint64_t coordinator, std::int64_t round,
               const std::vector<VirtualStep>& sums);
-  /// Only in rounds: the last values that the worker was sent are those that the ps has after this
-  /// many rounds.
+  /// Only in rounds: checks that the last values that the worker was sent are those that the ps has
+  /// after this many rounds.
   void read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds);
   /// Checks that a contribution that counts was made from values of one round.
   void check_read(int worker, std::uint64_t incarnation);

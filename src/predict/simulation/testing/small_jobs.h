@@ -5,7 +5,8 @@
 
 namespace paceline {
 
-/// A step of 10 ms with two dense variables of 4 MB each; the first is needed first and ready last.
+/// A step of 10 ms with two dense variables of 4 MB each. The first variable is needed first and
+/// ready last.
 inline SimulatedStep two_layers() {
   SimulatedStep step;
   for (const char* name : {"one/w", "two/w"}) {
