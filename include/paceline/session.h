@@ -287,7 +287,8 @@ class Session {
   void begin_evaluation(EvaluateWith with = EvaluateWith::kVariables);
   /// Reads the variables of a checkpoint instead, for example the best one of this run, to which
   /// early stopping returns: begin_evaluation(run.out + ":best"). `checkpoint` is named as for
-  /// RunOptions::init_from. Throws kNotFound when there is none.
+  /// RunOptions::init_from. One process waits until the newest checkpoint is written; in a job of
+  /// several tasks save() does. Throws kNotFound when there is none.
   void begin_evaluation(const std::string& checkpoint,
                         EvaluateWith with = EvaluateWith::kVariables);
   /// Does the same as evaluate_in_place, but asks the store for the variables in each step. It

@@ -211,6 +211,11 @@ ChosenCheckpoint find_checkpoint(const std::string& path, WholeCheck check) {
   if (const std::optional<std::string> run = run_of_best(path)) {
     const std::optional<Checkpoints> of_run = checkpoints_in(*run);
     if (of_run) return {of_run->best(check).path};
+    if (run->empty()) {
+      throw Error(
+          ErrorCode::kNotFound,
+          fmt::format("{}: no run is named; a run without --out keeps no checkpoint", path));
+    }
     throw Error(ErrorCode::kNotFound, fmt::format("{}: {} is no folder of a run", path, *run));
   }
   for (const char* name : kTensorFiles) {

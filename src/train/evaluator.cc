@@ -94,7 +94,7 @@ void Evaluator::take_values(const std::string& checkpoint, EvaluateWith with) {
   Session::Impl& session = impl_->session;
   session.guarded([&] {
     session.excluded([&] {
-      Session::Impl::take_from(checkpoint, impl_->context->snapshot(), with);
+      session.take_from(checkpoint, impl_->context->snapshot(), with);
       impl_->evaluated = std::make_shared<EvaluatedCheckpoint>();
       report_now();
     });

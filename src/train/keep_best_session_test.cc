@@ -96,6 +96,19 @@ TEST_F(KeepBestSession, EarlyStoppingReturnsToIt) {
   EXPECT_EQ(evaluator.global_step(), 6);
   EXPECT_THAT(error_of(ErrorCode::kNotFound, [&] { session->begin_evaluation("none:best"); }),
               HasSubstr("none is no folder of a run"));
+  EXPECT_THAT(error_of(ErrorCode::kNotFound, [&] { session->begin_evaluation(":best"); }),
+              HasSubstr("a run without --out keeps no checkpoint"));
+}
+
+// The newest one is the best, and may be under way to the disk.
+TEST_F(KeepBestSession, TheBestIsThatOfTheLastNumber) {
+  const auto session = make(cluster_);
+  for (int step = 1; step <= 15; ++step) {
+    ASSERT_TRUE(session->step([](Feed&) {}));
+    session->summarise("distance", 100.0 - value_in(*session));
+    session->begin_evaluation(run_.out + ":best");
+    EXPECT_EQ(value_in(*session), float(step));
+  }
 }
 
 TEST_F(KeepBestSession, ANumberWithoutAnEvaluationIsOfThePresentValues) {

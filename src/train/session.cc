@@ -756,7 +756,7 @@ void Session::begin_evaluation(const std::string& checkpoint, EvaluateWith with)
   if (!started()) return;
   impl_->guarded([&] {
     impl_->excluded([&] {
-      Impl::take_from(checkpoint, impl_->context->snapshot(), with);
+      impl_->take_from(checkpoint, impl_->context->snapshot(), with);
       impl_->snapshot_step = impl_->own_steps();
       impl_->evaluated = {std::make_shared<EvaluatedCheckpoint>(), impl_->own_steps()};
     });
@@ -784,6 +784,7 @@ std::shared_ptr<EvaluatedCheckpoint> Session::Impl::take_newest(VariableSnapshot
 
 void Session::Impl::take_from(const std::string& checkpoint, VariableSnapshot& snapshot,
                               EvaluateWith with) {
+  saving->wait_for_marks();
   const ChosenCheckpoint chosen = find_checkpoint(checkpoint, WholeCheck::kSizes);
   snapshot.load(CheckpointReader(chosen.path), with);
 }

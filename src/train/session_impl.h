@@ -80,8 +80,7 @@ class Session::Impl {
   std::shared_ptr<EvaluatedCheckpoint> take_newest(VariableSnapshot& snapshot, EvaluateWith with);
   /// Brings the values of a checkpoint into a snapshot (RunOptions::init_from lists its possible
   /// names).
-  static void take_from(const std::string& checkpoint, VariableSnapshot& snapshot,
-                        EvaluateWith with);
+  void take_from(const std::string& checkpoint, VariableSnapshot& snapshot, EvaluateWith with);
   /// Takes a number from the program, about the checkpoint that was evaluated last, or about the
   /// present values.
   void note_number(const std::string& tag, double value);

@@ -198,6 +198,15 @@ void SessionSaving::note_number(EvaluatedCheckpoint& checkpoint, double value) {
   if (saver_) saver_->note(checkpoint, value);
 }
 
+void SessionSaving::wait_for_marks() {
+  if (saver_ == nullptr || parts_.cluster.distributed()) return;
+  try {
+    wait_for_saver();
+  } catch (const Error&) {
+    // The user was told that the save has failed.
+  }
+}
+
 bool SessionSaving::begin() {
   if (!saves()) return false;
   if (saver_ == nullptr) make_saver(0);

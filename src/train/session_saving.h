@@ -68,6 +68,9 @@ class SessionSaving {
   bool marked_none() const;
   /// Takes the number of an evaluated checkpoint, by which checkpoints are compared.
   void note_number(EvaluatedCheckpoint& checkpoint, double value);
+  /// In one process: waits until the checkpoint that was begun last is written, and marked if it is
+  /// the best. In a job of several tasks that could wait for a step of this worker.
+  void wait_for_marks();
   /// Notes that the program has set variables: no checkpoint of this step has the present values.
   void values_were_set() { set_at_ = parts_.loop != nullptr ? parts_.loop->last().step : 0; }
   /// Begins a checkpoint when it is time, takes what evaluations beside the run have reported, and
