@@ -52,6 +52,13 @@ void check_image(const Distortion& distortion, const Example& example, const Ima
       std::int64_t(values) == part.values()) {
     return;
   }
+  if (size.channels == 0) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[distort] a record of {} bytes is no pixels: if it is an encoded file, "
+                    "decode() comes before distort()",
+                    example.bytes.size()));
+  }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[distort] a part of {}x{} and {} values of an image of {}x{} and {} "
                           "channels in {} bytes, with {} pixels around it",

@@ -367,6 +367,16 @@ TEST(Distortion, DrawsContrastEvenly) {
   EXPECT_NEAR(most, 1.8, 0.01);
 }
 
+TEST(Distortion, SaysThatAFileMustBeDecodedBefore) {
+  const std::vector<std::uint8_t> file(103);
+  Example encoded;
+  encoded.bytes = file;
+  std::vector<float> values(3 * 16 * 16);
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] { distort({.height = 16, .width = 16}, encoded, values); }),
+              HasSubstr("decode() comes before distort()"));
+}
+
 TEST(Distortion, RefusesAPartThatIsLargerThanTheImage) {
   Image image(1, {20, 32, 3});
   std::vector<float> values(24 * 24 * 3);

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/copy_bytes.h"
+#include "paceline/error.h"
 #include "train/step_feed.h"
 
 namespace paceline {
@@ -36,6 +37,11 @@ void DeviceContext::fill(Executor& executor, StepKind kind, const std::function<
   if (feed) {
     const AccountScope input(account_of(kind), Activity::kInput);
     feed(step_feed);
+  }
+  if (step_feed.stopped()) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                "[feed] stopped in an evaluation, which then has no batch: ArrayBatches and "
+                "PipelineFeed give one by fill()");
   }
   step_feed.check_fed();
 }

@@ -53,6 +53,11 @@ class PipelineFeed::State {
         weights_(weights),
         name_(std::move(name)) {
     const Shape shape = pipeline.shape();
+    if (pipeline.plan()->epochs == 1 && pipeline.batches() == 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("[pipeline] its {} records give no batch of {}", pipeline.examples(),
+                              shape[0]));
+    }
     const bool is_short = pipeline.plan()->last == LastBatch::kShort;
     check_batch(values, {DType::kFloat32, shape}, is_short);
     check_batch(labels, {DType::kInt32, {shape[0]}}, is_short);
@@ -69,7 +74,8 @@ class PipelineFeed::State {
     }
     pass_.reset();
     const InputBatch* const batch = reader_->next();
-    if (batch == nullptr) return feed.stop();
+    if (batch == nullptr) return stop(feed);
+    is_over_ = false;
     give(*batch, feed);
     reader_->tell(place_);
     for (const auto& [name, number] : place_.numbers) position.numbers[name] = number;
@@ -94,6 +100,16 @@ class PipelineFeed::State {
   }
 
  private:
+  // A program that runs a session until it returns false would wait for ever.
+  void stop(Feed& feed) {
+    if (std::exchange(is_over_, true)) {
+      throw Error(ErrorCode::kFailedPrecondition,
+                  "[pipeline] its epochs are over, and another run asks for a batch: let it "
+                  "repeat(), or end the loop");
+    }
+    feed.stop();
+  }
+
   // Ends the threads of the previous reader first. The new one reads from a position, or the
   // records that a job shares out.
   template <typename From>
@@ -116,6 +132,7 @@ class PipelineFeed::State {
   mutable std::mutex mutex_;  // guards reader_ against a thread that asks for a report
   std::optional<PipelineReader> reader_;
   TaskPosition place_;                // after the last batch
+  bool is_over_ = false;              // the last call has found no batch
   std::optional<std::int64_t> pass_;  // the batches of an evaluation's pass under way
 };
 

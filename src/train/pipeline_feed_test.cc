@@ -119,6 +119,32 @@ TEST_F(PipelineFeedTest, GivesPassesToEvaluationsThatCountEachRecordOnce) {
   }
 }
 
+// Else a program that runs a session until it returns false would never end.
+TEST_F(PipelineFeedTest, ARunBehindTheLastEpochIsAnError) {
+  const auto session = make();
+  const PipelineFeed data = feed(pipeline());
+  EXPECT_TRUE(session->run(data));
+  EXPECT_EQ(session->last_step().step, 6);
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { session->run(data); }),
+              HasSubstr("its epochs are over"));
+}
+
+TEST_F(PipelineFeedTest, AnEvaluationNeedsABatch) {
+  const auto session = make();
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition,
+                       [&] { session->evaluate(loss_, [](Feed& to) { to.stop(); }); }),
+              HasSubstr("stopped in an evaluation"));
+}
+
+TEST_F(PipelineFeedTest, RefusesDataThatGivesNoBatch) {
+  Graph graph;
+  const Value values = graph.input("values", {21, 3, 1, 1});
+  const Value labels = graph.input("labels", {21}, DType::kInt32);
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] { PipelineFeed(pipeline().batch(21), values, labels); }),
+              HasSubstr("20 records give no batch of 21"));
+}
+
 TEST_F(PipelineFeedTest, RefusesInputsOfAnotherShape) {
   EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { feed(pipeline().batch(4)); }),
               HasSubstr("the batches have float32 (4,3,1,1), and their input 'values' is"));
