@@ -33,17 +33,17 @@ struct DescribedHosts {
 ///     name = "node"
 ///     cores = 32
 ///     gflops = 2000         # products on all cores
-///     gbytes_per_s = 180    # memory, all cores; thread_gbytes_per_s, of one, too
-///     rule_gbytes_per_s = 120       # the same of update rules; thread_rule_gbytes_per_s, too
+///     gbytes_per_s = 180    # memory, all cores; of one: thread_gbytes_per_s
+///     rule_gbytes_per_s = 120       # memory, in update rules; of one core: thread_rule_gbytes_per_s
 ///     tcp_send_gbytes_per_s = 5     # of one core; tcp_receive_gbytes_per_s, too
 ///     cipher_gbytes_per_s = 8       # of one core, where links are encrypted
 ///     core_tcp_send_gbytes_per_s = 6         # between tasks on one core; core_tcp_receive_…, too
-///     core_trip_ns = 50     # of a word from one core to another
+///     core_trip_ns = 50     # the time of a word from one core to another
 ///     devices = 2           # workers that fit; default 1
 ///     gbps = 1              # of its link, each way; default: no limit
 ///     receive_gbps = 0.5    # of what it receives; default: as gbps
 ///     latency_us = 30       # one way, to the switch
-///     others_percent = 40   # of the time of measuring it, in which other programs had the cores
+///     others_percent = 40   # other programs had the cores for 40% of the time of measuring
 ///     [[pair]]              # what lies between two hosts, one way; default: their links alone
 ///     from = "node 0"
 ///     to = "node 1"

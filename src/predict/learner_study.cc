@@ -347,7 +347,8 @@ class LearnersAtWork {
     into += std::exchange(learners_[std::size_t(learner)].computed, 0);
   }
 
-  // Counts the contributions that are under way at the end.
+  // Returns the times as shares of the whole. Work that is not yet decided at the end counts as
+  // useful.
   LearnerTimes finish() {
     for (int i = 0; i < study_.learners; ++i) {
       turn(i, Doing::kWaits);

@@ -171,7 +171,7 @@ class NodeExport {
   /// Adds a node that makes output `i` of this one.
   void make(const char* type, const Names& inputs, const std::vector<OnnxAttribute>& with = {},
             int i = 0);
-  /// Adds a node for some outputs of this one, from output 0 on.
+  /// Adds an ONNX node that makes all outputs of the exported node.
   void make_all(const char* type, const Names& inputs, const std::vector<OnnxAttribute>& with = {});
   /// Adds a node on the way there, and returns the name of its output, which ends with `suffix`.
   std::string step(const char* suffix, const char* type, const Names& inputs,

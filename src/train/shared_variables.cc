@@ -61,7 +61,7 @@ void SharedVariables::save(const std::string& path) const {
 
 void SharedVariables::load(const std::string& checkpoint) {
   Session::Impl& session = *session_->impl_;
-  if (!session.started()) return;  // the program may load what it would have saved
+  if (!session.started()) return;  // save() wrote nothing either, so the file may not exist
   session.guarded([&] {
     const CheckpointReader reader(find_checkpoint(checkpoint, WholeCheck::kChecksums).path);
     const std::vector<VariableSpec> specs = session.variables();

@@ -69,7 +69,9 @@ HWY_INLINE PowerParts<D> parts_of_exp(D d, V x) {
 
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
-  // Beyond these bounds the result is 0 or infinity; NaN passes both comparisons.
+  // Beyond these bounds the result is 0 or infinity. Both comparisons are false for NaN, so it
+  // stays
+  // NaN.
   const V most = hn::Set(d, 89.0f), least = hn::Set(d, -104.0f);
   x = hn::IfThenElse(hn::Gt(x, most), most, x);
   x = hn::IfThenElse(hn::Lt(x, least), least, x);

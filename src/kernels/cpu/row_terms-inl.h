@@ -22,8 +22,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kTermBlock = 1024;
 
-// Calls f(d, i) for each vector of n elements, starting at element i: whole vectors of the widest D
-// first, then single elements.
+// Cuts n elements into vectors, and calls f(d, i) for the vector that begins at element i: first
+// whole vectors of the widest D, then single elements.
 template <class F>
 HWY_INLINE void for_vectors(std::int64_t n, const F& f) {
   const hn::ScalableTag<float> d;

@@ -146,8 +146,9 @@ constexpr std::int64_t kMostParts = 1024;  // for the sums over one tensor
 inline std::int64_t lanes_for(std::int64_t columns) {
   return std::int64_t(std::bit_ceil(std::uint64_t(std::clamp<std::int64_t>(columns, 1, kThreads))));
 }
-/// Returns the number of parts into which a sum of n elements is cut beside `others` sums of its
-/// kind: each thread adds some eight elements.
+/// Returns the number of parts, of one block each, into which each of `others` sums of n elements
+/// is cut: as many as leave every thread at least eight elements, with at most kMostParts for all
+/// sums.
 inline std::int64_t parts_of(std::int64_t n, std::int64_t others) {
   const std::int64_t most =
       std::max<std::int64_t>(1, kMostParts / std::max<std::int64_t>(1, others));

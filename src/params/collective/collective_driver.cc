@@ -317,9 +317,9 @@ void CollectiveDriver::check() const {
   throw *error_;
 }
 
-// Waits without a limit: if a worker is missing, the machine finds that out and goes on without the
-// worker. The wait also ends, with an error, when the ps tasks that keep the other variables are
-// lost, since a member that is cut off from them commits nothing.
+// Waits for ready() without a limit: if a worker is missing, the group's state machine notices and
+// goes on without that worker. If some variables are on ps tasks and these are lost, the wait ends
+// with an error, since a member that is cut off from them commits nothing.
 void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what) {
   TimePoint say_at = now() + options_.say_after;
   std::optional<TimePoint> leave_at;

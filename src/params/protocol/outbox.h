@@ -83,7 +83,7 @@ class Outbox {
       StepDone done;
     };
     std::vector<Told> told;
-    /// Then tell the workers that have asked for it that this round is open.
+    /// After that, tell each worker that has asked for this round that the round is open.
     struct Open {
       PeerId to = 0;
       std::int64_t round = 0;

@@ -37,7 +37,7 @@ struct SimulatedPair {
 
 class LinkNetwork {
  public:
-  /// `quantum` is the number of a stream's bytes that follow one another.
+  /// `quantum` is how many bytes of one stream a link carries before bytes of another stream.
   LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum,
               std::span<const SimulatedPair> pairs = {});
   LinkNetwork(const LinkNetwork&) = delete;

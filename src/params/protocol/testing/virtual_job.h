@@ -84,7 +84,7 @@ struct VirtualResult {
 /// - The job ends.
 /// - Every applied step is counted once.
 /// - Each byte of a contribution is applied once, and all bytes are of steps that have ended.
-/// - If a worker hears that a step counts, the step is applied on that ps.
+/// - If a ps tells a worker that a step counts, that ps has applied the step.
 /// - All ps tasks sum the same contributions in the same order.
 /// - The global step never goes back, except for a ps that was lost.
 /// - Replies go out in the order in which the worker needs them.
