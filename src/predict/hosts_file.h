@@ -34,11 +34,11 @@ struct DescribedHosts {
 ///     cores = 32
 ///     gflops = 2000         # products on all cores
 ///     gbytes_per_s = 180    # memory, all cores; of one: thread_gbytes_per_s
-///     rule_gbytes_per_s = 120       # memory, in update rules; of one core: thread_rule_gbytes_per_s
-///     tcp_send_gbytes_per_s = 5     # of one core; tcp_receive_gbytes_per_s, too
-///     cipher_gbytes_per_s = 8       # of one core, where links are encrypted
-///     core_tcp_send_gbytes_per_s = 6         # between tasks on one core; core_tcp_receive_…, too
-///     core_trip_ns = 50     # the time of a word from one core to another
+///     rule_gbytes_per_s = 120       # memory, in update rules; of one core:
+///     thread_rule_gbytes_per_s tcp_send_gbytes_per_s = 5     # of one core;
+///     tcp_receive_gbytes_per_s, too cipher_gbytes_per_s = 8       # of one core, where links are
+///     encrypted core_tcp_send_gbytes_per_s = 6         # between tasks on one core;
+///     core_tcp_receive_…, too core_trip_ns = 50     # the time of a word from one core to another
 ///     devices = 2           # workers that fit; default 1
 ///     gbps = 1              # of its link, each way; default: no limit
 ///     receive_gbps = 0.5    # of what it receives; default: as gbps

@@ -55,11 +55,12 @@ TEST_F(LocalStoreTest, AppliesAContributionWhenItIsReady) {
   EXPECT_EQ(store->global_step(), 8);
 }
 
+// A step of another plan that uses the same steps may hand the contribution over as a whole.
 TEST_F(LocalStoreTest, AppliesAStreamedContributionRangeByRange) {
   const auto store = make();
   ASSERT_TRUE(store->takes_streams());
   const auto steps = store->bind({{{0, true, 0, true}}}, 0);
-  EXPECT_THROW(steps->place(0), Error);
+  EXPECT_THROW(steps->place(1), Error);
   begin(*steps);
   OutputSink& sink = steps->sink(0);
   const float second = 1, first = 0.5f;
@@ -68,6 +69,12 @@ TEST_F(LocalStoreTest, AppliesAStreamedContributionRangeByRange) {
   sink.take(0, {&first, 1});
   steps->ready(0, {}, {});
   EXPECT_EQ(values(*store, 0), (std::vector<float>{0.5f, 1}));
+  steps->end_step(1, {});
+  begin(*steps);
+  const TensorView place = steps->place(0).view;
+  place.as<float>()[0] = place.as<float>()[1] = 0.25f;
+  steps->ready(0, {}, {});
+  EXPECT_EQ(values(*store, 0), (std::vector<float>{0.25f, 0.75f}));
 }
 
 TEST_F(LocalStoreTest, WithClippingItWaitsForTheScale) {
