@@ -52,7 +52,7 @@ void check_image(const Distortion& distortion, const Example& example, const Ima
       std::int64_t(values) == part.values()) {
     return;
   }
-  if (size.channels == 0) {
+  if (size.values() == 0) {
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format("[distort] a record of {} bytes is no pixels: if it is an encoded file, "
