@@ -178,7 +178,7 @@ TrainPlans::Sized& TrainPlans::add(const Graph& graph, const Training& training,
   std::unique_ptr<Plan> plan = plan_that_fits(request, parts);
   if (steps_ == nullptr) bind(*plan);
   check_rows(plan->binding);
-  plans_.push_back(std::make_unique<Sized>(&graph, std::move(plan), nullptr));
+  plans_.emplace_back(new Sized{&graph, std::move(plan), nullptr});
   return *plans_.back();
 }
 
