@@ -105,6 +105,10 @@ class Predictor::Impl {
         path_(find_checkpoint(checkpoint, WholeCheck::kChecksums).path),
         served_(batch_ == 0 ? with_inference({graph, outputs_, false}) : RewrittenGraph()) {
     values_.load(CheckpointReader(path_), options.with, options.modules);
+    for (std::size_t i = 0; served_.graph && i < served_.graph->nodes().size(); ++i) {
+      const Node& node = *served_.graph->nodes()[i];
+      if (node.op().name == "input") needed_.push_back(node.name());
+    }
     free_.push_back(make_computer());  // so that a graph that no plan can be made of is refused now
   }
 
@@ -158,10 +162,9 @@ class Predictor::Impl {
     if (&input.graph() == &graph_) return;
     refuse(fmt::format("input '{}' is of another graph", input.name()));
   }
+  // True if the outputs of a graph with open dimensions depend on the input.
   bool is_needed(Value input) const {
-    return std::ranges::any_of(served_.graph->nodes(), [&](const auto& node) {
-      return node->name() == input.node().name();
-    });
+    return std::ranges::find(needed_, input.node().name()) != needed_.end();
   }
   std::int64_t checked_rows(const Inputs& inputs) const;
   std::vector<Tensor> predict_in_batches(const Inputs& inputs);
@@ -196,7 +199,8 @@ class Predictor::Impl {
   VariableList variables_;
   VariableSnapshot values_;
   const std::string path_;
-  const RewrittenGraph served_;  // of a graph with open dimensions: what the outputs need of it
+  const RewrittenGraph served_;      // of a graph with open dimensions: what the outputs need of it
+  std::vector<std::string> needed_;  // the names of the inputs of served_
   std::mutex mutex_;
   std::vector<std::unique_ptr<Computer>> free_;  // those that no call uses
 };
