@@ -124,7 +124,7 @@ double run_report_row(const ReportRow& row, GeneratedText& text) {
 
 constexpr std::int64_t kReportWords = 1'000'000;
 
-/// What the repeats of a row have measured so far.
+/// The measurements of a row from its repeats so far.
 struct Measured {
   std::vector<double> made, allowed;
   SpeedBound bound;  // bound of the last repeat

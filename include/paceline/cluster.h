@@ -103,7 +103,8 @@ struct LinkChoice {
   /// kUInt8, which means int8 with scales (values then travel as bfloat16). Tasks that share memory
   /// round nothing.
   DType wire = DType::kFloat32;
-  /// Of each 256 numbers of a contribution, only this many, the largest, travel; 0: all do.
+  /// A worker sends only so many of each 256 numbers of a contribution, the largest ones; 0: it
+  /// sends all.
   int top_k = 0;
   /// True when the rounding error of a worker's contribution is added to its next one.
   bool error_feedback = false;

@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// What an index says about a file.
+/// The facts of one file that an index holds.
 struct WrittenFile {
   std::string file;  // its name, without folders
   std::uint64_t bytes = 0;

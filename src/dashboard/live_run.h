@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// What is known about a run before its first step.
+/// The facts of a run that are known before its first step.
 struct RunAbout {
   std::string out;                    // --out; empty: nothing is written
   std::optional<std::int64_t> steps;  // the global step at which it ends
@@ -47,7 +47,7 @@ class LiveRun {
     std::optional<TaskProgress> progress;
     // When it last reported something, and when its number of steps last grew.
     TimePoint heard{}, moved{};
-    // What it reported within the last seconds, oldest first.
+    // The reports of this task from the last seconds, oldest first.
     std::deque<TaskProgress> before = {};
   };
   const RunAbout& about() const { return about_; }

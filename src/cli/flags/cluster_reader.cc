@@ -421,7 +421,7 @@ Cluster read_cluster(const FlagValues& values) {
     check_together(values, "--on-failure", "--ps",
                    "only the process that starts all tasks can end them");
   }
-  // Of the tasks that a launcher starts, only the chief prints the placement.
+  // If a launcher starts the tasks, only the chief prints the placement.
   cluster.show_placement =
       values.given("--show-placement") && (!cluster.launch.launched || cluster.is_chief());
   cluster.links.wire = read_wire(values, cluster);

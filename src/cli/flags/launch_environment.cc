@@ -134,7 +134,7 @@ bool says_which_task(const FlagValues& values) {
       given);
 }
 
-/// What one source says: the number of processes, and the rank of this one.
+/// The number of processes and the rank of this process, as one source gives them.
 struct Saying {
   std::string_view name, system;
   std::optional<int> processes, index;  // nothing: it does not say that

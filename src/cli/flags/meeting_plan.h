@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Where the processes of a job meet, and the rank of this process. Only the environment decides
-/// this; MeetingJob holds or joins the meeting.
+/// The address at which the processes of a job meet, and the rank of this process. Only the
+/// environment decides this; MeetingJob holds or joins the meeting.
 struct MeetingPlan {
   std::string launcher;  // "torchrun"
   std::string seen;      // the variables: "RANK=2, WORLD_SIZE=4, MASTER_ADDR=a, MASTER_PORT=29500"
