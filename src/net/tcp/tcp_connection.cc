@@ -11,9 +11,11 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "net/tcp/tcp_socket.h"
+#include "net/tls/link_streams.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -30,9 +32,8 @@ Heartbeat::Pulse Heartbeat::tick(bool heard) {
     const iovec part{&beat, 1};
     control_.stream->write({&part, 1});
   }
-  const Sound sound = listen();
-  if (sound == Sound::kGarbage) return Pulse::kGarbage;
-  const bool dead = silence_.tick(heard || sound == Sound::kBeats);
+  const bool beats = listen();
+  const bool dead = silence_.tick(heard || beats);
   return dead ? Pulse::kSilent : Pulse::kAlive;
 }
 
@@ -47,21 +48,23 @@ bool Heartbeat::is_acknowledged(Duration lately) const {
   return waiting == 0 || std::chrono::milliseconds(info.tcpi_last_ack_recv) < lately;
 }
 
-Heartbeat::Sound Heartbeat::listen() try {
+bool Heartbeat::listen() {
   std::array<char, 256> bytes;
-  Sound sound = Sound::kNothing;
+  bool beats = false;
   while (true) {
     // A control socket that is closed gives no reason; the data socket will.
     const iovec part{bytes.data(), bytes.size()};
     const std::ptrdiff_t got = control_.stream->read({&part, 1});
-    if (got <= 0) return sound;
-    sound = Sound::kBeats;
-    const auto end = bytes.begin() + got;
-    if (std::any_of(bytes.begin(), end, [](char b) { return b != kBeat; })) return Sound::kGarbage;
-    if (std::size_t(got) < bytes.size() && !control_.stream->holds_unread()) return sound;
+    if (got <= 0) return beats;
+    beats = true;
+    const std::span<const char> come = std::span(bytes).first(std::size_t(got));
+    if (std::any_of(come.begin(), come.end(), [](char b) { return b != kBeat; })) {
+      // A listener that refuses a caller says so on each of its sockets.
+      check_may_be_plain(std::as_bytes(come));
+      throw Error(ErrorCode::kDataLoss, "sent garbage instead of heartbeats");
+    }
+    if (come.size() < bytes.size() && !control_.stream->holds_unread()) return beats;
   }
-} catch (const Error&) {
-  return Sound::kGarbage;  // the stream reports it
 }
 
 namespace {
@@ -297,19 +300,17 @@ void TcpConnection::cut() {
 void TcpConnection::tick() {
   const bool heard = heard_.exchange(false, std::memory_order_relaxed);
   const Duration dead_after = connections_->dead_after();
-  Heartbeat::Pulse pulse;
   bool reachable = true;
-  {
-    std::lock_guard lock(socket_mutex_);
+  try {
+    const std::lock_guard lock(socket_mutex_);
     look_at_way();
-    pulse = heartbeat_.tick(heard);
-    if (pulse == Heartbeat::Pulse::kSilent) reachable = heartbeat_.is_acknowledged(dead_after / 2);
+    if (heartbeat_.tick(heard) == Heartbeat::Pulse::kAlive) return;
+    reachable = heartbeat_.is_acknowledged(dead_after / 2);
+  } catch (const Error&) {
+    return fail(error_of_current_exception(peer()));
   }
-  if (pulse == Heartbeat::Pulse::kSilent)
-    fail(reachable ? Error(ErrorCode::kUnavailable, text_of_silence(peer(), dead_after))
-                   : error_of_socket(peer(), ETIMEDOUT));
-  if (pulse == Heartbeat::Pulse::kGarbage)
-    fail({ErrorCode::kDataLoss, peer() + " sent garbage instead of heartbeats"});
+  fail(reachable ? Error(ErrorCode::kUnavailable, text_of_silence(peer(), dead_after))
+                 : error_of_socket(peer(), ETIMEDOUT));
 }
 
 /// The caller holds the socket mutex.

@@ -22,11 +22,11 @@ namespace paceline {
 /// process runs, because a stopped process looks alive to TCP. Not thread-safe.
 class Heartbeat {
  public:
-  enum class Pulse { kAlive, kSilent, kGarbage };
+  enum class Pulse { kAlive, kSilent };
 
   explicit Heartbeat(StreamSocket control) : control_(std::move(control)) {}
   /// Sends, listens and judges (LivenessTimer::tick). `heard` says that data arrived, which counts
-  /// as a beat.
+  /// as a beat. Throws if the peer sends anything but beats, or the stream fails.
   Pulse tick(bool heard);
   /// True if the other host has lately acknowledged what was sent: it can be reached, even if the
   /// process is stopped. False if bytes wait for an acknowledgement and none has arrived within
@@ -34,9 +34,8 @@ class Heartbeat {
   bool is_acknowledged(Duration lately) const;
 
  private:
-  /// Reads what has arrived: nothing, beats or garbage.
-  enum class Sound { kNothing, kBeats, kGarbage };
-  Sound listen();
+  /// Reads what has arrived. Returns true if these were beats.
+  bool listen();
 
   StreamSocket control_;
   LivenessTimer silence_;

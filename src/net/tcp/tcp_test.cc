@@ -18,6 +18,7 @@
 namespace paceline {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(TcpPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
@@ -50,6 +51,15 @@ TEST(TcpPeer, ThatSendsGarbageForHeartbeatsIsCutOff) {
   RawTcpPeer peer(listener.address());
   peer.control.write("HHHx");
   EXPECT_EQ(listener.receiver(0)->wait_closed().code(), ErrorCode::kDataLoss);
+}
+
+// A caller may hear so on its control socket before its data socket does.
+TEST(TcpPeer, ThatMustEncryptSaysSoOnTheControlSocket) {
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
+  RawTcpPeer peer(listener.address());
+  peer.control.write(std::string("\x15\x03\x03\0\x02\x02\x47", 7));
+  EXPECT_THAT(listener.receiver(0)->wait_closed().what(),
+              AllOf(HasSubstr(listener.connection(0)->peer()), HasSubstr("without --insecure")));
 }
 
 TEST(TcpPeer, ThatLiesAboutALengthIsCutOff) {
