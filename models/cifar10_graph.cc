@@ -17,12 +17,8 @@ Initializer truncated(double stddev) { return Initializer::truncated_normal(0, f
 
 // A 5×5 convolution and ReLU: x (N,C,H,W) → (N,64,H,W).
 Value conv_layer(Value x, std::string_view name, float bias) {
-  Graph& graph = x.graph();
-  const auto scope = graph.scope(name);
-  const Value weights =
-      graph.variable("w", {kFilters, x.shape()[1], kFilterSize, kFilterSize}, truncated(0.05));
-  const Value biases = graph.variable("b", {kFilters}, Initializer::constant(bias));
-  return relu(conv2d(x, weights, biases));
+  return relu(
+      conv2d(x, kFilters, kFilterSize, name, {}, truncated(0.05), Initializer::constant(bias)));
 }
 
 Value halved(Value x) { return max_pool2d(x, {.size = {3, 3}, .padding = Padding::same()}); }

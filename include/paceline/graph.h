@@ -177,8 +177,9 @@ struct Initializer {
   /// The elements are those of a float32 tensor of the variable's shape, such as values computed
   /// from the data.
   static Initializer values(const Tensor& given) { return {.kind = Kind::kValues, .given = given}; }
-  /// fan_in and fan_out are the last but one and the last dimension, each times the product of the
-  /// dimensions before these two.
+  /// fan_in and fan_out are the last but one and the last dimension, as `dense` has them, each
+  /// times the product of the other dimensions. Of four dimensions, as the weights of conv2d have,
+  /// they are the second and the first.
   static Initializer glorot_uniform() { return {.kind = Kind::kUniform, .glorot = true}; }
   /// Fills `values`, of shape `shape`, for the variable `name`.
   void fill(std::span<float> values, const Shape& shape, std::uint64_t seed,

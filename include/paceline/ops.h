@@ -195,6 +195,13 @@ struct Conv2dOptions {
 Value conv2d(Value x, Value weights, const Conv2dOptions& options = {});
 /// conv2d plus biases (O), one for each output channel.
 Value conv2d(Value x, Value weights, Value biases, const Conv2dOptions& options = {});
+/// A layer of windows of size × size with variables of its own: conv2d of x (N,C,H,W) by variable
+/// "name/w" (channels,C/groups,size,size), plus variable "name/b" (channels) → (N,channels,h,w).
+/// They have the type of x. Without `biases` there is no "name/b": batch_norm needs none before it.
+Value conv2d(Value x, std::int64_t channels, std::int64_t size, std::string_view name,
+             const Conv2dOptions& options = {},
+             const Initializer& weights = Initializer::glorot_uniform(),
+             const std::optional<Initializer>& biases = Initializer::zeros());
 /// How the windows of a pool lie. Pairs are of height and width.
 struct Pool2dOptions {
   std::array<std::int64_t, 2> size = {2, 2};     // of a window, at most 256 elements

@@ -15,10 +15,12 @@ namespace {
 std::pair<float, float> uniform_bounds(const Initializer& initializer, const Shape& shape) {
   if (!initializer.glorot) return {initializer.a, initializer.b};
   if (shape.rank() == 0) return {-std::sqrt(3.0f), std::sqrt(3.0f)};
+  const bool windows = shape.rank() == 4;  // weights of conv2d
+  const int out = windows ? 0 : shape.rank() - 1;
+  const int in = windows ? 1 : std::max(shape.rank() - 2, 0);
   double rest = 1;
-  for (int i = 0; i < shape.rank() - 2; ++i) rest *= double(shape[i]);
-  const double fan_out = double(shape[-1]) * rest;
-  const double fan_in = shape.rank() > 1 ? double(shape[-2]) * rest : fan_out;
+  for (int i = 0; i < shape.rank(); ++i) rest *= i == in || i == out ? 1 : double(shape[i]);
+  const double fan_out = double(shape[out]) * rest, fan_in = double(shape[in]) * rest;
   const float bound = float(std::sqrt(6.0 / std::max(1.0, fan_in + fan_out)));
   return {-bound, bound};
 }

@@ -95,7 +95,8 @@ TEST(Initializer, GlorotTakesItsBoundFromTheShape) {
     return double(std::ranges::max(values, {}, [](float x) { return std::abs(x); }));
   };
   EXPECT_NEAR(bound({256, 512}), std::sqrt(6.0 / 768), 1e-4);
-  EXPECT_NEAR(bound({5, 5, 64, 32}), std::sqrt(6.0 / (25 * 96)), 1e-4);
+  EXPECT_NEAR(bound({9, 64, 32}), std::sqrt(6.0 / (9 * 96)), 1e-4);
+  EXPECT_NEAR(bound({64, 32, 5, 3}), std::sqrt(6.0 / (15 * 96)), 1e-4) << "weights of conv2d";
   EXPECT_NEAR(bound({100000}), std::sqrt(6.0 / 200000), 1e-5);
   EXPECT_LE(bound({}), std::sqrt(3.0));
 }

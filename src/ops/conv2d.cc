@@ -2,6 +2,8 @@
 // latter, so it has no gradient.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
 #include "ops/image.h"
@@ -173,6 +175,19 @@ Value conv2d(Value x, Value weights, const Conv2dOptions& options) {
 
 Value conv2d(Value x, Value weights, Value biases, const Conv2dOptions& options) {
   return add_conv2d({x, weights, biases}, x.shape(), weights.shape(), options);
+}
+
+Value conv2d(Value x, std::int64_t channels, std::int64_t size, std::string_view name,
+             const Conv2dOptions& options, const Initializer& weights,
+             const std::optional<Initializer>& biases) {
+  Graph& graph = x.graph();
+  const auto scope = graph.scope(name);
+  // If x or the groups are wrong, the op refuses them; the number of channels is then a guess.
+  const std::int64_t groups = std::max<std::int64_t>(options.groups, 1);
+  const std::int64_t inputs = x.shape().rank() == 4 ? x.shape()[1] / groups : 1;
+  const Value w = graph.variable("w", Shape{channels, inputs, size, size}, weights, x.dtype());
+  if (!biases) return conv2d(x, w, options);
+  return conv2d(x, w, graph.variable("b", Shape{channels}, *biases, x.dtype()), options);
 }
 
 }  // namespace paceline

@@ -10,6 +10,7 @@
 namespace paceline {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 template <typename F>
@@ -149,6 +150,27 @@ TEST_F(ShapeErrors, DenseNamesItsVariables) {
   EXPECT_EQ(y.shape(), (Shape{8, 5}));
   EXPECT_EQ(graph_.find("layer1/w").shape(), (Shape{3, 5}));
   EXPECT_EQ(graph_.find("layer1/b").shape(), (Shape{5}));
+}
+
+TEST_F(ShapeErrors, ConvolutionsNameTheirVariables) {
+  const Value image = x({8, 6, 5, 5});
+  EXPECT_EQ(conv2d(image, 4, 3, "conv1").shape(), (Shape{8, 4, 5, 5}));
+  EXPECT_EQ(graph_.find("conv1/w").shape(), (Shape{4, 6, 3, 3}));
+  EXPECT_EQ(graph_.find("conv1/b").shape(), (Shape{4}));
+  const Initializer ones = Initializer::constant(1);
+  EXPECT_EQ(
+      conv2d(image, 4, 1, "conv2", {.strides = {2, 2}, .groups = 2}, ones, std::nullopt).shape(),
+      (Shape{8, 4, 3, 3}));
+  EXPECT_EQ(graph_.find("conv2/w").shape(), (Shape{4, 3, 1, 1}));
+  EXPECT_THROW(graph_.find("conv2/b"), Error);
+  EXPECT_THAT(shape_message_of([&] {
+                conv2d(x({8, 6}), 4, 3, "conv3");
+              }),
+              AllOf(HasSubstr("[conv2d]"), HasSubstr("(8,6)")));
+  EXPECT_THAT(shape_message_of([&] { conv2d(image, 4, 3, "conv4", {.groups = 0}); }),
+              HasSubstr("groups"));
+  EXPECT_THAT(shape_message_of([&] { conv2d(image, 4, 3, "conv5", {.groups = 4}); }),
+              HasSubstr("groups"));
 }
 
 TEST_F(ShapeErrors, MatmulCountsItsFlops) {
