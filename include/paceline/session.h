@@ -75,6 +75,8 @@ class Feed {
   /// read ahead. Changes in a call that stops count at once. In evaluations the position is empty,
   /// and nobody keeps it.
   virtual TaskPosition& position() = 0;
+  /// True if the batch is for an evaluation or a fetch, which have no position in the data.
+  virtual bool evaluates() const { return false; }
   /// Ends the session's run without another step, because an epoch is over or the data is used up.
   virtual void stop() = 0;
   /// The number of the task's batch, from 0, which is its own step. With towers (Cluster::towers) a

@@ -11,6 +11,7 @@
 #include "graph/open_graph.h"
 #include "paceline/error.h"
 #include "paceline/input.h"
+#include "train/feed.h"
 
 namespace paceline {
 namespace {
@@ -125,6 +126,7 @@ void ArrayBatches::begin_epoch(std::int64_t epoch) {
 }
 
 void ArrayBatches::operator()(Feed& feed) {
+  check_trains(feed);
   TaskPosition& position = feed.position();
   const std::int64_t epoch = this->epoch(position), batch = next_batch(position);
   const bool over = batch >= batches_;

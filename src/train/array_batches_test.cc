@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 #include "paceline/input.h"
 #include "paceline/ops.h"
@@ -14,6 +15,7 @@ namespace paceline {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Ids = std::vector<std::int32_t>;
 
 /// Ten examples: an id, and a row of two numbers that are made of it; batches of 4.
@@ -171,6 +173,9 @@ TEST_F(ArrayBatchesTest, GiveAnyBatchToAnEvaluation) {
   EXPECT_EQ(ids_of(2).data<std::int32_t>()[1], 9);
   EXPECT_EQ(ids_of(0).data<std::int32_t>()[3], 3);
   EXPECT_THROW(ids_of(3), Error);
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { session->evaluate(ids_, data); }),
+              HasSubstr("fill()"))
+      << "each evaluation would get the first batch";
 }
 
 TEST_F(ArrayBatchesTest, RefusesWhatDoesNotFit) {

@@ -26,7 +26,7 @@ void give_changes(const std::map<std::string, T>& before, const std::map<std::st
 
 }  // namespace
 
-void BatchFeed::begin(std::int64_t step, const TaskPosition& position,
+void BatchFeed::begin(std::int64_t step, const TaskPosition* position,
                       std::shared_ptr<const InputNormals> normals,
                       std::shared_ptr<RecordBlocks> blocks) {
   sizes_.clear();
@@ -38,7 +38,8 @@ void BatchFeed::begin(std::int64_t step, const TaskPosition& position,
   }
   step_ = step;
   used_step_ = stopped_ = false;
-  before_ = position_ = position;
+  evaluates_ = position == nullptr;
+  before_ = position_ = evaluates_ ? TaskPosition() : *position;
   normals_ = std::move(normals);
   blocks_ = std::move(blocks);
 }

@@ -17,8 +17,9 @@ class BatchFeed : public Feed {
   /// If `keeps` is true, the next batch has the inputs that this one keeps. Otherwise the feed to
   /// which this batch is given keeps them.
   explicit BatchFeed(bool keeps = false) : keeps_(keeps) {}
-  /// Empties the batch; the next inputs are for the task's own step `step`.
-  void begin(std::int64_t step, const TaskPosition& position,
+  /// Empties the batch; the next inputs are for the task's own step `step`. `position` is null for
+  /// an evaluation.
+  void begin(std::int64_t step, const TaskPosition* position,
              std::shared_ptr<const InputNormals> normals, std::shared_ptr<RecordBlocks> blocks);
   /// Ends a batch that keeps: inputs that were kept, and not filled anew, are part of it, unless
   /// they are of other sizes.
@@ -37,6 +38,7 @@ class BatchFeed : public Feed {
   Feed& keep(Value input) override;
   Feed& set_once(Value input, const Tensor& tensor) override;
   TaskPosition& position() override { return position_; }
+  bool evaluates() const override { return evaluates_; }
   void stop() override { stopped_ = true; }
   std::int64_t step() const override;
   std::shared_ptr<RecordBlocks> record_blocks() const override { return blocks_; }
@@ -66,7 +68,7 @@ class BatchFeed : public Feed {
   TaskPosition before_, position_;
   std::shared_ptr<const InputNormals> normals_;
   std::shared_ptr<RecordBlocks> blocks_;
-  bool stopped_ = false;
+  bool stopped_ = false, evaluates_ = false;
 };
 
 }  // namespace paceline

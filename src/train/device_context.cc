@@ -32,8 +32,7 @@ DeviceContext::DeviceContext(const Parts& parts)
 // Without a feed, a step reads only values that inputs keep.
 void DeviceContext::fill(Executor& executor, StepKind kind, const std::function<void(Feed&)>& feed,
                          bool anew) {
-  TaskPosition unused;
-  StepFeed step_feed(executor, parts_.normals, steps_, unused, nullptr, anew);
+  StepFeed step_feed(executor, parts_.normals, steps_, nullptr, nullptr, anew);
   if (feed) {
     const AccountScope input(account_of(kind), Activity::kInput);
     feed(step_feed);
@@ -51,7 +50,7 @@ ReadPlan& DeviceContext::fill_open(StepKind kind, const Graph& graph,
                                    std::span<const Value> fetches, Mode mode, bool keep_locals,
                                    const std::function<void(Feed&)>& feed) {
   BatchFeed& batch = batches_.try_emplace(&graph, true).first->second;
-  batch.begin(steps_, {}, parts_.normals, nullptr);
+  batch.begin(steps_, nullptr, parts_.normals, nullptr);
   if (feed) {
     const AccountScope input(account_of(kind), Activity::kInput);
     feed(batch);
@@ -73,7 +72,8 @@ std::span<const TensorView> DeviceContext::read(StepKind kind, const Graph& grap
   if (!open) fill(plan.executor(), kind, feed);
   StepRequest request;
   request.kind = kind;
-  request.examples = parts_.examples;
+  request.examples = examples_ =
+      parts_.examples.of(open ? batches_.at(&graph).sizes() : OpenSizes(), graph);
   request.identity = {parts_.seed, parts_.task, steps_++};
   return plan.run(request);
 }

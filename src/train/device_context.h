@@ -36,12 +36,14 @@ class DeviceContext {
     std::shared_ptr<const InputNormals> normals = {};
     std::uint64_t seed = 0;
     std::int64_t task = 0;
-    std::int64_t examples = 0;  // of one step
+    BatchExamples examples = {};
   };
   /// Store, device, accounts and timeline must outlive the context.
   explicit DeviceContext(const Parts& parts);
 
   VariableSnapshot& snapshot() { return snapshot_; }
+  /// The examples of the batch that was read last.
+  std::int64_t examples() const { return examples_; }
   PlanSet& plans() { return plans_; }
   /// Makes one step that updates nothing, on the snapshot (kEvaluate) or on the store (kFetch). The
   /// views are valid until the next step of the same values. With `keep_locals` local variables do
@@ -64,6 +66,7 @@ class DeviceContext {
   PlanSet plans_;
   std::map<const Graph*, BatchFeed> batches_;  // of graphs with open dimensions
   std::int64_t steps_ = 0;                     // that updated nothing
+  std::int64_t examples_ = 0;
 };
 
 }  // namespace paceline

@@ -43,6 +43,13 @@ void copy_to_input(Value input, const TensorView& memory, const Tensor& tensor) 
   copy_bytes(memory.data, tensor.raw(), tensor.bytes());
 }
 
+void check_trains(const Feed& feed) {
+  if (!feed.evaluates()) return;
+  throw Error(ErrorCode::kFailedPrecondition,
+              "[feed] an evaluation has no position in the data, so each one would get the first "
+              "batch: ArrayBatches and PipelineFeed give it batches by fill()");
+}
+
 void fill_normal(Value input, const TensorView& memory, const InputNormals& normals,
                  std::int64_t step) {
   if (memory.dtype != DType::kFloat32) {

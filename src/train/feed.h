@@ -15,6 +15,9 @@ void check_shape(Value input, const Shape& wanted, const Shape& given);
 void check_fits(Value input, const ValueType& wanted, const Tensor& tensor);
 /// Copies the tensor. Throws kInvalidArgument when type or shape differ.
 void copy_to_input(Value input, const TensorView& memory, const Tensor& tensor);
+/// Throws kFailedPrecondition for an evaluation: it has no position in the data, so a feed that
+/// goes by the position would give the first batch each time.
+void check_trains(const Feed& feed);
 /// Fills the input's memory. Throws kInvalidArgument unless that is float32.
 void fill_normal(Value input, const TensorView& memory, const InputNormals& normals,
                  std::int64_t step);

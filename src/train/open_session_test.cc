@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <future>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
 #include "net/held_ports.h"
 #include "paceline/evaluator.h"
@@ -17,6 +19,8 @@
 #include "paceline/input.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "params/job_control.h"
+#include "run/report/report.h"
 #include "train/session_inside.h"
 #include "train/testing/quiet.h"
 #include "train/testing/served.h"
@@ -315,6 +319,38 @@ TEST(OpenSession, EvaluatesBatchesOfAnySizeAndWatchesValues) {
   const Tensor twice = session.evaluate(doubled, all(0, 3));
   EXPECT_FLOAT_EQ(twice.data<float>()[2], 2 * whole.data<float>()[2]);
   EXPECT_EQ(session.fetch(graph, {&net.losses, 1}, all(0, 4))[0].shape, (Shape{4}));
+}
+
+TEST(OpenSession, FetchesCountTheirExamples) {
+  const TemporaryFolder folder;
+  RunOptions run = quiet();
+  run.report = folder.path("report.json");
+  {
+    Graph graph;
+    const Net net(graph.open("batch", 8), graph);
+    Session session(graph, {}, run);
+    const auto feed = [&](Feed& f) { fill_examples(f, net, 0, 3); };
+    for (int i = 0; i < kUntimedSteps + 20; ++i) session.fetch(graph, {&net.losses, 1}, feed);
+  }
+  const TaskReport task = read_report(run.report).tasks.at(0);
+  EXPECT_NEAR(*task.examples_per_s, 3 * *task.steps_per_s, 1e-3 * *task.examples_per_s);
+}
+
+TEST(OpenSession, ArrayBatchesGiveNoBatchByThemselvesToAnEvaluation) {
+  Graph graph;
+  const Value x = graph.input("x", {graph.open("batch", 4), 2});
+  const Value sum = reduce_sum(x);
+  Session session(graph, {}, quiet());
+  Tensor rows(DType::kFloat32, {8, 2});
+  std::ranges::fill(rows.data<float>(), 1.0f);
+  ArrayBatches data({{x, rows}});
+  for (const auto& by :
+       {std::function<void()>([&] { session.evaluate(sum, data); }), std::function<void()>([&] {
+          session.fetch(graph, {&sum, 1}, data);
+        })}) {
+    EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, by), HasSubstr("fill()"));
+  }
+  EXPECT_EQ(session.evaluate(sum, [&](Feed& f) { data.fill(f, 1); }).item<float>(), 8);
 }
 
 TEST(OpenSession, SaysWhichSizeIsMissingZeroOrDiffers) {

@@ -11,6 +11,7 @@
 #include "graph/open_graph.h"
 #include "paceline/error.h"
 #include "paceline/input.h"
+#include "train/feed.h"
 
 namespace paceline {
 namespace {
@@ -65,6 +66,7 @@ class PipelineFeed::State {
   }
 
   void feed(Feed& feed) {
+    check_trains(feed);
     TaskPosition& position = feed.position();
     const auto blocks = pipeline_.is_shared_out() ? feed.record_blocks() : nullptr;
     if (blocks) {

@@ -117,6 +117,9 @@ TEST_F(PipelineFeedTest, GivesPassesToEvaluationsThatCountEachRecordOnce) {
     EXPECT_EQ(weights, 20);
     EXPECT_EQ(sum, 190);
   }
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { session->evaluate(loss_, data); }),
+              HasSubstr("fill()"))
+      << "each evaluation would get the first batch";
 }
 
 // Else a program that runs a session until it returns false would never end.

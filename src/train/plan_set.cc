@@ -115,6 +115,12 @@ std::vector<Value> inputs_below(const Graph& graph, std::span<const Value> input
 
 }  // namespace
 
+std::int64_t BatchExamples::of(OpenSizes sizes, const Graph& graph) const {
+  sizes.insert(graph.usual_sizes().begin(), graph.usual_sizes().end());
+  const std::int64_t examples = sized(dimension, sizes);
+  return is_open(examples) ? usual : examples;
+}
+
 ReadPlan::ReadPlan(std::unique_ptr<Plan> plan, std::unique_ptr<StoreSteps> steps,
                    LocalMemory& locals, Device& device, StepAccount& account)
     : plan_(std::move(plan)),
@@ -159,9 +165,7 @@ Executor& TrainPlans::choose(const OpenSizes& sizes) {
   make_executor(plan);
   if (chosen_ != &plan) set_.changed_sizes(*this, copy.graph());
   chosen_ = &plan;
-  // A dimension that this graph does not have has the usual size.
-  const std::int64_t examples = sized(counts_.dimension, copy.sizes());
-  examples_ = paceline::is_open(examples) ? counts_.usual : examples;
+  examples_ = counts_.of(copy.sizes(), training_.graph());
   return executor();
 }
 

@@ -36,6 +36,9 @@ class PlanSet;
 /// The number of examples of a batch: a number, or an open dimension with its usual size.
 struct BatchExamples {
   std::int64_t dimension = 0, usual = 0;
+  /// The number of a batch of these sizes, for a graph. Dimensions without a size have the graph's
+  /// usual one, and one that the graph does not have has that of the session.
+  std::int64_t of(OpenSizes sizes, const Graph& graph) const;
 };
 
 /// The plans with which one device makes the train steps of a training: one, or one for each size

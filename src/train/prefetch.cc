@@ -115,7 +115,7 @@ Prefetcher::Filled* Prefetcher::next_to_fill() {
 }
 
 void Prefetcher::fill(Filled& filled) {
-  filled.batch.begin(step_++, position_, normals_, blocks_);
+  filled.batch.begin(step_++, &position_, normals_, blocks_);
   try {
     feed_(filled.batch);
     position_ = filled.batch.position();

@@ -308,7 +308,7 @@ void Session::Impl::make_context() {
                                    .normals = normals,
                                    .seed = run_options.seed,
                                    .task = cluster.task.index,
-                                   .examples = options.examples_per_step};
+                                   .examples = examples};
   context = std::make_unique<DeviceContext>(parts);
   if (towers) towers->make_contexts(parts);
 }
@@ -705,7 +705,8 @@ std::span<const TensorView> Session::fetch(const Graph& graph, std::span<const V
     const TimePoint begun = impl_->clock.now();
     const Duration transferred = store.account().transfer;
     const auto values = impl_->read_values(StepKind::kFetch, graph, fetches, feed, Mode::kInfer);
-    impl_->meter->add_step(impl_->clock.now() - begun, store.account().transfer - transferred);
+    impl_->meter->add_step(impl_->clock.now() - begun, store.account().transfer - transferred,
+                           impl_->context->examples());
     return values;
   });
 }

@@ -9,7 +9,7 @@
 namespace paceline {
 
 StepFeed::StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
-                   std::int64_t step, TaskPosition& position, std::shared_ptr<RecordBlocks> blocks,
+                   std::int64_t step, TaskPosition* position, std::shared_ptr<RecordBlocks> blocks,
                    bool anew)
     : executor_(executor),
       normals_(normals),

@@ -12,9 +12,10 @@ namespace paceline {
 class StepFeed : public Feed {
  public:
   /// Makes a feed for one step, whose batch has the number `step` in the task. All arguments must
-  /// outlive the feed. With `anew`, an input that the executor keeps must be given again.
+  /// outlive the feed. `position` is null for an evaluation. With `anew`, an input that the
+  /// executor keeps must be given again.
   StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
-           std::int64_t step, TaskPosition& position,
+           std::int64_t step, TaskPosition* position,
            std::shared_ptr<RecordBlocks> blocks = nullptr, bool anew = false);
 
   TensorView view(Value input) override;
@@ -23,7 +24,8 @@ class StepFeed : public Feed {
   Feed& set(Value input, const Tensor& tensor) override;
   Feed& keep(Value input) override;
   Feed& set_once(Value input, const Tensor& tensor) override;
-  TaskPosition& position() override { return position_; }
+  TaskPosition& position() override { return position_ != nullptr ? *position_ : none_; }
+  bool evaluates() const override { return position_ == nullptr; }
   void stop() override { stopped_ = true; }
   std::int64_t step() const override { return step_; }
   std::shared_ptr<RecordBlocks> record_blocks() const override { return blocks_; }
@@ -40,7 +42,8 @@ class StepFeed : public Feed {
   Executor& executor_;
   const std::shared_ptr<const InputNormals>& normals_;
   std::int64_t step_;
-  TaskPosition& position_;
+  TaskPosition* position_;
+  TaskPosition none_;
   std::shared_ptr<RecordBlocks> blocks_;
   bool stopped_ = false;
 };

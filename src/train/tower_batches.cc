@@ -16,7 +16,7 @@ bool TowerBatches::fill(const std::function<void(Feed&)>& feed, std::int64_t fir
   for (std::size_t tower = 0; tower < set.size(); ++tower) {
     Batch& batch = set[tower];
     batch.number = first + std::int64_t(tower);
-    batch.feed.begin(batch.number, position, normals, blocks);
+    batch.feed.begin(batch.number, &position, normals, blocks);
     feed(batch.feed);
     position = batch.feed.position();
     if (batch.feed.stopped()) {
@@ -33,7 +33,7 @@ bool TowerBatches::fill(const std::function<void(Feed&)>& feed, std::int64_t fir
 Executor& TowerBatches::give(std::size_t tower, TrainPlans& plans) const {
   const Batch& batch = sets_[1 - filling_][has(tower) ? tower : 0];
   Executor& executor = plans.choose(batch.feed.sizes());
-  StepFeed to(executor, normals_, batch.number, sets_[1 - filling_][tower].given, nullptr, open_);
+  StepFeed to(executor, normals_, batch.number, &sets_[1 - filling_][tower].given, nullptr, open_);
   batch.feed.give(to);
   to.check_fed();
   return executor;

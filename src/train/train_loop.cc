@@ -62,7 +62,7 @@ bool TrainLoop::fill_batches(std::int64_t step) {
 }
 
 bool TrainLoop::fill_one(std::int64_t step, std::size_t tower) {
-  StepFeed feed(towers()[tower]->executor(), parts_.normals, batch_of(step, tower), fed_position_,
+  StepFeed feed(towers()[tower]->executor(), parts_.normals, batch_of(step, tower), &fed_position_,
                 parts_.records);
   (*feed_)(feed);
   if (tower > 0) feed.take_kept(towers()[0]->executor());
