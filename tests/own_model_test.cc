@@ -10,6 +10,7 @@
 #include <regex>
 #include <sstream>
 
+#include "paceline/data.h"
 #include "tests/examples.h"
 #include "tests/process.h"
 
@@ -139,6 +140,44 @@ TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
                      "COMP_CWORD=2; _own_model; echo \"${COMPREPLY[@]}\""},
                 kRunTime);
   EXPECT_THAT(offers, HasSubstr("learning_rate="));
+}
+
+// Writes images of one colour each, give or take, into FOLDER/CLASS.
+void write_images(const std::string& folder, int each) {
+  for (const auto& [name, colour] : {std::pair("blue", 2), std::pair("red", 0)}) {
+    std::filesystem::create_directories(folder + "/" + name);
+    for (int image = 0; image < each; ++image) {
+      std::vector<std::uint8_t> pixels(24 * 30 * 3);
+      for (std::size_t i = 0; i < pixels.size(); ++i) {
+        pixels[i] = std::uint8_t((int(i % 3) == colour ? 160 : 60) + (int(i) * (image + 3)) % 50);
+      }
+      write_png(folder + "/" + name + "/" + std::to_string(image) + ".png", pixels, 24, 30);
+    }
+  }
+}
+
+TEST(Images, LearnsTheClassesOfAFolderAndTellsThemOfNewImages) {
+  if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
+  const TemporaryFolder folder;
+  write_images(folder.path("photos/train"), 21);
+  write_images(folder.path("photos/test"), 7);
+  const std::string program = built_example("images", folder);
+  const Words trains = {program, "--data", folder.path("photos"), "--batch", "8"};
+  const std::string run = folder.path("run");
+  EXPECT_THAT(output_of(join({trains, {"--out", run, "--keep-best", "loss/test"}}), kRunTime),
+              AllOf(HasSubstr("42 images, 2 classes"), HasSubstr("step 100: test loss 0.0"),
+                    HasSubstr("accuracy 1.0")));
+  std::istringstream rows(output_of(
+      {program, "infer", "--out", run + ":best", "--data", folder.path("photos/test")}, kRunTime));
+  int found = 0;
+  for (std::string row; std::getline(rows, row);) {
+    for (const std::string name : {"blue", "red"}) {
+      found += row.find(name + "/") != row.npos && row.find("," + name + ",") != row.npos ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(found, 14) << rows.str();
+  EXPECT_THAT(output_of(join({trains, {"--ps", "1", "--workers", "2", "--epochs", "2"}}), kRunTime),
+              HasSubstr("steps/s"));
 }
 
 TEST(EvaluationLoop, StopsWhenTheValidationLossFallsNoMore) {
