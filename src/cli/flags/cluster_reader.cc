@@ -261,6 +261,9 @@ void read_options(const FlagValues& values, Cluster& cluster) {
 void check_strategy_fits(const std::string& name, const Cluster& cluster) {
   const ClusterKind needed = strategy_named(name, kind_of(cluster)).cluster;
   if (needed == kind_of(cluster)) return;
+  if (needed == ClusterKind::kOneProcess) {
+    refuse_flags(fmt::format("--strategy {} is for one process, and not for a cluster", name));
+  }
   if (needed == ClusterKind::kWorkersOnly) {
     refuse_flags(fmt::format("--strategy {} needs a cluster without parameter servers: {}", name,
                              cluster.process == Cluster::Process::kTask

@@ -82,11 +82,17 @@ std::vector<const StrategyKind*>& table() {
   return all;
 }
 
-// Says which cluster a strategy needs; not for the strategy of one process, which fits every
-// cluster.
+// Says in which cluster a strategy trains.
 const char* needs_of(ClusterKind cluster) {
-  return cluster == ClusterKind::kWithPs ? "needs a cluster with parameter servers"
-                                         : "needs a cluster of workers without parameter servers";
+  switch (cluster) {
+    case ClusterKind::kOneProcess:
+      return "is for one process, and not for a cluster";
+    case ClusterKind::kWithPs:
+      return "needs a cluster with parameter servers";
+    case ClusterKind::kWorkersOnly:
+      break;
+  }
+  return "needs a cluster of workers without parameter servers";
 }
 
 const StrategyKind& automatic_strategy(const Cluster& cluster) {
