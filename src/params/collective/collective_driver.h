@@ -396,7 +396,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool given_ = true;          // the ps tasks have the whole contribution of the step
   std::int64_t begun_step_ = 0;
   ExchangedSums exchanged_;
-  std::int64_t commits_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
+  std::int64_t applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values
   int receives_from_ = -1;
   /// On the founder: restored states of the other workers, until they are sent.

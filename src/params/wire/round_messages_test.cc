@@ -34,7 +34,6 @@ TEST(RoundMessages, ComeBackAsTheyWere) {
   expect_comes_back(CommittedRound{.round = 5, .contributors = {0, 3}, .squares = 0.5},
                     decode_committed_round);
   expect_comes_back(BeginAgain{.unreached = {1, 4}}, decode_begin_again);
-  expect_comes_back(BeginAgain{.unreached = {1, 4}}, decode_begin_again);
   expect_comes_back(RoundSquares{.round = 8, .sum = 0.5}, decode_round_squares);
   expect_comes_back(RoundScale{.round = 9, .scale = 0.25f}, decode_round_scale);
 }
