@@ -36,8 +36,9 @@ bool is_ipv6(const std::string& host) {
   return ::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &unused) == 1;
 }
 
-// A host name never ends in a number. The system reads several spellings as one address: 010.0.0.1
-// is 8.0.0.1 to it, and 10.1 is 10.0.0.1.
+// True if the last part of the host is a number. No host name ends in a number, so the text must
+// then be an IPv4 address of four decimal numbers: the system would read 010.0.0.1 as 8.0.0.1, and
+// 10.1 as 10.0.0.1.
 bool ends_in_number(const std::string& host) {
   std::size_t end = host.size();
   while (end > 0 && host[end - 1] == '.') --end;

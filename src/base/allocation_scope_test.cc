@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// The optimiser may leave out an allocation that nothing looks at.
+// Looks at p, since the optimiser may leave out an allocation that nothing looks at.
 void keep(const void* p) { asm volatile("" : : "r"(p) : "memory"); }
 
 TEST(AllocationScope, CountsOurAllocationsOnEveryThread) {

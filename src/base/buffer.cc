@@ -25,7 +25,7 @@ constexpr std::size_t kLeastMapped = std::size_t{4} << 20;
 /// A buffer's own mapping, and the pinner that has pinned it.
 struct Mapped {
   std::size_t bytes = 0;
-  bool asked = false;  // whether it can be pinned
+  bool asked = false;  // a pinner was asked to pin it
   PagePinner* pinner = nullptr;
 };
 struct AllMapped {

@@ -26,7 +26,7 @@ std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes);
 /// itself.
 class PagePinner {
  public:
-  /// Returns false when that cannot be.
+  /// Returns false if the pages cannot be pinned.
   virtual bool pin(void* begin, std::size_t bytes) = 0;
   virtual void unpin(void* begin) = 0;
 
@@ -36,7 +36,7 @@ class PagePinner {
 
 /// Has `pinner` pin the mapping in which `memory` lies; the mapping is unpinned before it is freed.
 /// Does nothing if a pinner was asked for this mapping before, and for memory of less than several
-/// MB, which has no mapping of its own. Any thread.
+/// MB, which has no mapping of its own. Any thread may call it.
 void pin_pages(const void* memory, PagePinner& pinner);
 /// Has `pinner` unpin all memory that it pinned. Call it before the pinner is destroyed.
 void unpin_pages(PagePinner& pinner);
@@ -65,7 +65,7 @@ class Buffer {
     void operator()(std::byte* p) const;
     Release release;  // null: memory of the host
     void* owner;
-    std::size_t bytes;  // of the host
+    std::size_t bytes;  // the size of the host's memory
   };
   std::unique_ptr<std::byte[], Free> data_;
   std::size_t size_ = 0;

@@ -5,7 +5,8 @@
 
 namespace paceline {
 
-/// Bytes; of all x86-64 processors. Rings of shared memory are laid out by it (docs/wire.md).
+/// The bytes of a cache line on all x86-64 processors. Rings of shared memory are laid out by it
+/// (docs/wire.md).
 inline constexpr std::size_t kCacheLine = 64;
 
 }  // namespace paceline

@@ -25,7 +25,7 @@ class RealClock : public Clock {
   void sleep_until(TimePoint time) override;
 };
 
-/// A clock that stands still until it is advanced; sleeping advances it. Any thread.
+/// A clock that stands still until it is advanced; sleeping advances it. Any thread may use it.
 class ManualClock : public Clock {
  public:
   TimePoint now() const override { return TimePoint(Duration(now_.load())); }

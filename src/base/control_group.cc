@@ -65,7 +65,7 @@ std::optional<std::int64_t> number_in(const std::string& path) {
   return std::nullopt;
 }
 
-// Returns the number in the line "name 123" of a file.
+// Returns the number in the line "name 123" of a file; 0 if there is no such line.
 std::int64_t number_of(const std::string& path, std::string_view name) {
   std::ifstream lines(path);
   std::string word;

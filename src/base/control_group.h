@@ -18,7 +18,7 @@ struct GroupLimit {
 struct ControlGroupLimits {
   std::optional<double> cores;          // seconds of processor time a second
   std::optional<GroupLimit> memory;     // bytes; `used` leaves out files that can be dropped
-  std::optional<GroupLimit> processes;  // and threads
+  std::optional<GroupLimit> processes;  // counts processes and threads
   /// The number of processes that the kernel has killed for lack of memory so far: in the groups
   /// with a memory limit, or, if no group has one, on the whole machine.
   std::int64_t killed_for_memory = 0;

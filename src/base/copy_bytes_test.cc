@@ -18,7 +18,7 @@ std::vector<std::uint8_t> pattern(std::size_t bytes) {
 using Copy = std::function<void(void* to, const void* from, std::size_t bytes)>;
 
 // Copies lengths around one piece, and around the length from which copy_bytes copies whole again,
-// from and to every place in a cache line.
+// from and to several places in a cache line.
 void expect_that_it_copies_all_and_nothing_else(const Copy& copy) {
   constexpr std::size_t kGuard = 64;
   const std::size_t piece = 2048, mebibyte = 1 << 20;
@@ -40,7 +40,7 @@ void expect_that_it_copies_all_and_nothing_else(const Copy& copy) {
 
 TEST(CopyBytes, CopiesAllAndNothingElse) { expect_that_it_copies_all_and_nothing_else(copy_bytes); }
 
-// Whichever this processor's copy_bytes takes.
+// Tests pieces even on a processor on which copy_bytes takes none.
 TEST(CopyBytes, InPiecesCopiesAllAndNothingElse) {
   expect_that_it_copies_all_and_nothing_else(
       [](void* to, const void* from, std::size_t bytes) { copy_in_pieces(to, from, bytes, 2048); });

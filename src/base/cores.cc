@@ -17,7 +17,7 @@ struct FreeMask {
   void operator()(cpu_set_t* mask) const { CPU_FREE(mask); }
 };
 
-// The system asks for a mask with a bit for each of its cores, at most 2^16.
+// The mask must have a bit for each core that the system may have. Tries masks of up to 2^16 bits.
 int cores_in_mask() {
   for (int most = CPU_SETSIZE; most <= 1 << 16; most *= 2) {
     const std::unique_ptr<cpu_set_t, FreeMask> mask(CPU_ALLOC(std::size_t(most)));

@@ -68,9 +68,9 @@ PACELINE_STREAMS_TARGET std::uint64_t past_zeros(std::uint64_t rest, std::uint32
   return _mm_crc32_u64(0, std::uint64_t(_mm_cvtsi128_si64(product)));
 }
 
-/// The processor begins one of these instructions in each cycle, and each takes three cycles, so
-/// three streams of `kStream` bytes keep the unit busy. Removes all whole blocks of three streams
-/// from the front of `bytes`.
+/// The processor begins one crc32 instruction in each cycle, and each takes three cycles, so three
+/// streams of `kStream` bytes keep the unit busy. Removes all whole blocks of three streams from
+/// the front of `bytes`.
 template <std::size_t kStream>
 PACELINE_STREAMS_TARGET std::uint64_t remainder_of_blocks(std::span<const std::byte>& bytes,
                                                           std::uint64_t rest) {

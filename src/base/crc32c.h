@@ -12,7 +12,7 @@ namespace paceline {
 /// bytes followed by `bytes`.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
-/// A way to compute it.
+/// A method to compute the CRC.
 struct Crc32cMethod {
   const char* name;
   std::uint32_t (*compute)(std::span<const std::byte> bytes, std::uint32_t before);

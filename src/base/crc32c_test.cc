@@ -43,7 +43,7 @@ TEST_P(Crc32cBy, IsThatOfTheStandard) {
   EXPECT_EQ(compute({}, 0), 0u);
 }
 
-// Returns the checksums of all prefixes of `bytes`, made byte by byte.
+// Returns the checksums of all prefixes of `bytes`, by the method that takes one byte at a time.
 std::vector<std::uint32_t> checksums_of_beginnings(Bytes bytes) {
   std::vector<std::uint32_t> checksums{0};
   for (std::size_t i = 0; i < bytes.size(); ++i)

@@ -21,8 +21,8 @@ class Deadline {
     return after(std::min<Duration>(time - clock.now(), std::chrono::hours(24 * 365)));
   }
   /// Returns this deadline, which also passes once `descriptor` can be read. A link watches the
-  /// descriptor while it waits or connects, but not while it looks up a name or connects to a task
-  /// of the same host.
+  /// descriptor while it waits or connects, but not while it looks up a name or connects to a Unix
+  /// socket.
   Deadline or_when_readable(int descriptor) const {
     Deadline earlier = *this;
     earlier.descriptor_ = descriptor;

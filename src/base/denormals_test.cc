@@ -10,7 +10,7 @@ float product(float a, float b) {
   return x * y;
 }
 
-// The comparison follows the scope, since a denormal equals zero within it.
+// The comparisons follow the scope, since a denormal equals zero within it.
 TEST(FlushDenormals, OperandsAndResultsAreZeroForAsLongAsItLives) {
   constexpr float kDenormal = 1e-40f, kSmallest = 2e-38f;
   float inner_result = -1, result = -1, of_operand = -1, of_smallest = -1;

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// The message of an Error as it stands. Exceptions of the libraries are put in words: a
+/// Returns the message of an Error as it stands. Puts exceptions of libraries in words: a
 /// filesystem_error as "PATH: Permission denied", a bad_alloc as "not enough memory for what was
 /// asked", and one of the JSON library as "no JSON at line 2, column 5".
 std::string failure_text(const std::exception& exception);

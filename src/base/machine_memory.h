@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Returns the memory in bytes that this process may use: the machine's, or its control group's if
-/// that is less.
+/// Returns the bytes of memory that this process may use: the machine's memory, or the limit of its
+/// control group if that is less.
 std::uint64_t memory_of_machine();
 
 /// Throws kInvalidArgument, "WHAT 58,093 MB, this machine has 25,277 MB", if `bytes` and the memory

@@ -9,16 +9,16 @@
 
 namespace paceline {
 
-/// Returns the number of insertions, deletions, substitutions and swaps of neighbours that turn one
-/// word into the other (optimal string alignment; Damerau, CACM 7(3), 1964). Upper and lower case
-/// are equal.
+/// Returns the smallest number of insertions, deletions, substitutions and swaps of neighbours that
+/// turn one word into the other (optimal string alignment; Damerau, CACM 7(3), 1964). Upper and
+/// lower case are equal.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// Returns the candidate with the smallest edit distance, the first of equals; empty if there are
 /// no candidates.
 std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates);
 
-/// The same of any range of strings.
+/// Does the same for any range of strings.
 template <typename Range>
 std::string nearest(std::string_view word, const Range& candidates) {
   const std::vector<std::string_view> views(std::begin(candidates), std::end(candidates));

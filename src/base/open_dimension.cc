@@ -18,8 +18,8 @@ namespace {
 constexpr std::array<std::int64_t, 16> kPrimes = {94331, 94543, 94771, 95153, 95369, 95581,
                                                   95801, 96157, 96377, 96589, 96821, 97151,
                                                   97367, 97579, 97813, 98179};
-// The most that a shape function may add to an open dimension, for example for the margin of a
-// window.
+// The most that a shape function may add to an open dimension or take from it, for example for the
+// margin of a window.
 constexpr std::int64_t kMostAdded = 64;
 
 /// Names are only added, so a thread that has read `count` may read that many names without the
@@ -31,7 +31,7 @@ struct Names {
 };
 
 Names& names() {
-  static Names* const names = new Names;  // lives as long as the last graph
+  static Names* const names = new Names;  // never destroyed, since a graph may outlive it
   return *names;
 }
 

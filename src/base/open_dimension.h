@@ -22,11 +22,12 @@ using OpenSizes = std::map<std::string, std::int64_t, std::less<>>;
 std::int64_t open_dimension(std::string_view name);
 /// Returns the name of a dimension that is exactly one open dimension; empty for any other.
 std::string open_name(std::int64_t dimension);
-/// True for an open dimension, for products with it, and for an open dimension plus at most 64.
+/// True for an open dimension, for products with it, and for an open dimension plus or minus at
+/// most 64.
 bool is_open(std::int64_t dimension);
 /// Returns true for products with open dimensions to which nothing was added.
 bool is_open_product(std::int64_t dimension);
-/// Returns the names that it depends on.
+/// Returns the names of the open dimensions on which `dimension` depends.
 std::vector<std::string> open_names(std::int64_t dimension);
 /// Returns the dimension as text: "64", "batch", "batch·time", "8·batch", "time+1".
 std::string dimension_text(std::int64_t dimension);

@@ -30,10 +30,11 @@ inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_low,
   return c;
 }
 
-/// Uniform in [0, 1), 24 bits.
+/// Makes a number, uniform in [0, 1), of the upper 24 bits of a random word.
 inline float to_unit_float(std::uint32_t word) { return float(word >> 8) * 0x1p-24f; }
 
-/// In [low, high); rounding never reaches high.
+/// Makes a number, uniform in [low, high), of a random word. Rounding never reaches high, unless
+/// low equals high.
 template <typename T>
 T to_uniform(std::uint32_t word, T low, T high) {
   const T value = low + (high - low) * T(to_unit_float(word));

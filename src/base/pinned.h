@@ -5,9 +5,9 @@
 
 namespace paceline {
 
-/// Keeps the calling thread, and those that it starts, on one core while it lives. Times of two
-/// threads vary when the system moves them together and apart. Does nothing on a machine with one
-/// core, or where the system refuses.
+/// Keeps the calling thread, and those that it starts, on one core while it lives. Otherwise the
+/// times of two threads vary, since the system moves them to one core and apart again. Does nothing
+/// on a machine with one core, or where the system refuses.
 class Pinned {
  public:
   /// `core` counts the cores that the thread may use, from 0.
@@ -16,12 +16,13 @@ class Pinned {
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
 
-  /// The calling thread leaves the core. It may be another thread, or one of a forked process.
+  /// Moves the calling thread to the other cores. It may be another thread, or one of a forked
+  /// process.
   void leave() const;
 
  private:
   cpu_set_t before_;
-  cpu_set_t others_;  // every core that the thread may use but this one; empty: it is not pinned
+  cpu_set_t others_;  // the allowed cores without this one; empty: nothing is pinned
 };
 
 }  // namespace paceline

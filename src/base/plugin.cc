@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// The system loads a library once and counts its users.
+// The system loads a library once, however often dlopen is called for it.
 void* plugin_function(const std::string& name, const char* function, int flags, std::string& why) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   const std::filesystem::path folder = program.parent_path();

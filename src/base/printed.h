@@ -18,15 +18,16 @@ inline double printed(double number) {
   return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
 }
 
-/// Returns a rate with its first digits, "1,235", "98.77" or "40", and never with an exponent.
+/// Returns a number with at most `digits` digits, or with all digits before its decimal point if
+/// these are more: "1,235", "98.77", "40". Has no exponent for numbers from 0.0001 to 10^18.
 inline std::string rounded(double number, int digits = 4) {
-  const double least = 1000 - 0.5 * std::pow(10.0, 3 - digits);  // of what is rounded to 1,000
+  const double least = 1000 - 0.5 * std::pow(10.0, 3 - digits);  // rounds to 1,000
   const bool large = std::abs(number) >= least && std::abs(number) < 1e18;
   return large ? grouped_digits(std::llround(number))
                : fmt::format("{:.{}g}", printed(number), digits);
 }
 
-/// "1.94", "0.009", "112": the ratio of two speeds.
+/// Returns the ratio of two speeds as text: "1.94", "0.009", "112".
 inline std::string times_of(double ratio) {
   if (ratio >= 99.5) return rounded(ratio, 3);
   return fmt::format("{:.{}f}", printed(ratio), ratio < 0.095 ? 3 : 2);

@@ -28,7 +28,7 @@ TEST(Tensor, EmptyTensorsHaveMemoryButNoElements) {
   EXPECT_EQ(tensor.clone().elements(), 0);
 }
 
-// The shape has as many elements as an int64 counts, and each takes four bytes.
+// An int64 counts the elements of this shape, but not their bytes: each element takes four.
 TEST(Tensor, MoreBytesThanMemoryHasAddressesForAreRefused) {
   const Shape shape{std::int64_t{1} << 62};
   const auto refused = [&](const auto& call) {

@@ -75,7 +75,7 @@ bool write_file(const std::string& path, std::string_view text) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return false;
   const bool written = write_all(file, text);
-  const int why = errno;  // closing may forget it
+  const int why = errno;  // close may overwrite errno
   const bool closed = close(file) == 0;
   if (!written) errno = why;
   return written && closed;

@@ -89,7 +89,8 @@ struct ThreadPool::State {
   void publish() {
     job.store(++jobs);
     if (sleeping.load() == 0) return;
-    { const std::lock_guard lock(mutex); }  // a thread about to sleep has taken the job or sees it
+    // Waits until a thread that is about to sleep either has seen the job or sleeps.
+    { const std::lock_guard lock(mutex); }
     work.notify_all();
   }
 
@@ -110,7 +111,7 @@ struct ThreadPool::State {
     }
   }
 
-  // The thread's own part first.
+  // Takes the tiles of the thread's own part first, then those of the other parts.
   void claim_tiles(std::size_t thread) {
     try {
       for (std::size_t i = 0; i < parts.size(); ++i)
@@ -122,7 +123,7 @@ struct ThreadPool::State {
     }
   }
 
-  // Closes the job and waits for the tiles of the others.
+  // Closes the job and waits until the other threads have finished their tiles.
   void wait_for_others() {
     job.store(0);
     const auto nobody_inside = [&] { return inside.load() == 0; };

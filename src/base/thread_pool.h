@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// Calls `function(object, tile)`: a reference to a callable, which owns and allocates nothing.
+/// A reference to a callable that takes the number of a tile. It owns and allocates nothing.
 class TileFunction {
  public:
   template <typename F>
@@ -45,7 +45,8 @@ class ThreadPool {
   /// from their end: a caller that alternates reads first what was read last.
   void run_own_tiles(std::int64_t tiles, bool backwards, TileFunction function);
 
-  /// Splits [0, n) into ranges of at least `grain` and calls function(begin, end) for each.
+  /// Splits [0, n) into n / `grain` ranges, rounded up, but into no more than four for each thread.
+  /// Calls function(begin, end) for each range.
   template <typename F>
   void parallel_for(std::int64_t n, std::int64_t grain, F&& function) {
     if (n <= 0) return;

@@ -21,7 +21,8 @@ TEST_P(ConformanceOfEnds, CloseSendsWhatIsQueued) {
   SentCounter sent;
   for (int i = 0; i < 8; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
   ends.connection->close(soon());
-  ends.connection->send({}, payload, &SentCounter::add, &sent);  // too late, but given back
+  // Too late to be sent, but the link still gives the frame back.
+  ends.connection->send({}, payload, &SentCounter::add, &sent);
 
   EXPECT_EQ(ends.receiver.wait_closed().code(), ErrorCode::kCancelled);
   const Error error = ends.far->wait_closed();
@@ -46,8 +47,8 @@ TEST_P(ConformanceOfEnds, CloseGivesUpAtItsDeadline) {
   EXPECT_EQ(ends.far->wait_closed().code(), ErrorCode::kUnavailable);
 }
 
-// Once the end is reported, the owner may free the payloads that it lent. So all frames must be
-// given back before.
+// Once the end is reported, the owner may free the payloads that it lent. So the link gives back
+// all frames before it reports the end.
 TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
   ConnectedEnds ends = connect();
   struct Lent {
@@ -61,7 +62,8 @@ TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
       [](void* context) {
         auto& frame = *static_cast<Lent*>(context);
         SentCounter::add(&frame.begun);
-        // Long enough to report the end, if that did not wait for this call to return.
+        // This pause is long enough to report the end, if the link did not wait for this call to
+        // return.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         frame.told_before = frame.receiver.times_closed();
         SentCounter::add(&frame.given_back);
@@ -82,7 +84,7 @@ TEST_P(ConformanceOfEnds, NorIsTheEndThatThePeerClosesToldBefore) {
   for (int i = 0; i < 3; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
   ASSERT_TRUE(sent.wait(1));
   ends.listener->connection(0)->close(soon());
-  // Long enough to report the end, if that did not wait for the frames.
+  // This pause is long enough to report the end, if the link did not wait for the frames.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_TRUE(ends.receiver.times_closed() == 0 || sent.count() == 3);
   ends.far->hold(false);

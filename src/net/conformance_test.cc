@@ -131,7 +131,7 @@ TEST_P(Conformance, ManyPeersAreServed) {
 TEST_P(Conformance, FramesForASlowReaderStayBorrowed) {
   ConnectedEnds ends = connect();
   ends.far->hold(true);
-  constexpr int kFrames = 64;  // more than any system buffers
+  constexpr int kFrames = 64;  // 128 MiB: more than any system buffers
   const auto payload = pattern(2 << 20, 1);
   SentCounter sent;
   for (int i = 0; i < kFrames; ++i)

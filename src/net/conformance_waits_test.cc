@@ -31,7 +31,8 @@ TEST_P(ConformanceOfWaits, ACallerThatPollsHandlesWhatComes) {
 }
 
 // While the receiver is busy, the link still sends heartbeats and receives those of its peers. In
-// the test, the peers' clocks advance by six times the time after which a silent peer is dead.
+// the test, the clocks of both ends advance by six times the time after which a silent peer is
+// dead.
 TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
   LinkOptions ticking;
   ticking.ticks = std::make_shared<ManualTicks>();
@@ -42,7 +43,7 @@ TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
   TestReceiver* const far = listener.receiver(0);
   ASSERT_NE(far, nullptr);
   connection->send({}, {});
-  ASSERT_TRUE(far->wait_frames(1));  // its end beats from now on
+  ASSERT_TRUE(far->wait_frames(1));  // from now on the far end sends heartbeats
   far->hold(true);
   connection->send({}, {});
   for (int i = 0; i < 6 * LivenessTimer::kTicksOfDeath; ++i) ticking.ticks->tick();
@@ -82,7 +83,8 @@ TEST_P(ConformanceOfWaits, AWaiterSleepsUntilWhatItWaitsForHasCome) {
   }
   EXPECT_FALSE(receiver.wait(*link, 101, Deadline::after(std::chrono::milliseconds(1))));
   connection->send({}, {});
-  EXPECT_TRUE(receiver.wait_frames(101));  // nobody is waiting in the link any more
+  // Nobody waits in the link any more, so a thread of the link receives the frame.
+  EXPECT_TRUE(receiver.wait_frames(101));
 }
 
 TEST_P(ConformanceOfWaits, AWaitEndsAtItsDeadlineHoweverMuchComes) {

@@ -17,10 +17,11 @@ Error error_of_silence(const std::string& address);
 Error error_of_closing_here(const std::string& peer);
 /// Says that this side has closed the connection before the peer had taken all queued frames.
 Error error_of_closing_late(const std::string& peer);
-/// Makes an error from the exception that is being handled. Reading, or a receiver, has thrown it.
+/// Call it in a catch block. Returns an error that names the peer and says what was caught, whether
+/// reading or a receiver has thrown it.
 Error error_of_current_exception(const std::string& peer);
 
-/// Keeps the cause of a connection's end: the earliest one that was noted. Thread-safe.
+/// Keeps the cause of a connection's end: the first error that was noted. Thread-safe.
 class ConnectionEnd {
  public:
   explicit ConnectionEnd(std::string peer) : peer_(std::move(peer)) {}

@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// Owns connections until they have ended, and gives them turns. A connection has the methods
-/// `has_come`, which must be cheap to call, and `help`. Thread-safe.
+/// Owns connections until forget(), and gives them turns. `has_come` of a connection says whether
+/// something may have arrived, and must be cheap to call; `help` takes a turn. Thread-safe.
 template <typename C>
 class ConnectionList {
  public:
@@ -49,8 +49,8 @@ class ConnectionList {
       helped = one->help() || helped;
     return helped;
   }
-  /// Calls `call` for each connection, without the lock. If a connection is removed meanwhile, the
-  /// next one may miss its call.
+  /// Calls `call` for each connection, without holding the lock. If a connection is removed
+  /// meanwhile, the next one may miss its call.
   void for_each(const auto& call) const {
     for (std::size_t i = 0; const std::shared_ptr<C> one = at(i); ++i) call(one);
   }

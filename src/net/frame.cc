@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// The fields are copied in memory order.
+// The fields are copied as they lie in memory, and on the wire they are little-endian.
 static_assert(std::endian::native == std::endian::little);
 
 class Cursor {

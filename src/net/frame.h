@@ -17,8 +17,8 @@ constexpr std::uint32_t kMaxPayloadBytes = 1u << 26;
 /// classes or words.
 constexpr std::uint32_t kMaxHelloBytes = 1u << 20;
 
-/// On the wire the fields are little-endian, in this order, without padding. The users of a link
-/// define what they mean (params/wire/message.h).
+/// On the wire, after the magic, the fields are little-endian, in this order, without padding. The
+/// users of a link define what the fields mean (params/wire/message.h).
 struct FrameHeader {
   std::uint32_t payload_bytes = 0;
   std::uint16_t type = 0;

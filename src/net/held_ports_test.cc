@@ -12,8 +12,8 @@
 namespace paceline {
 namespace {
 
-// Returns true if a process can listen at the address. Tasks set SO_REUSEADDR (`reuse`); other
-// programs may not.
+// Returns true if a process can listen at the address. If `reuse` is true, the socket sets
+// SO_REUSEADDR, as tasks do and other programs may not.
 bool can_listen(const std::string& address, bool reuse) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   const int value = reuse ? 1 : 0;

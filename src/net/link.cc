@@ -60,8 +60,8 @@ class AutoLink : public Link {
     return tcp_->help() || helped;
   }
 
-  /// The connection's own thread reads frames that arrive through memory; their receiver then
-  /// raises `wake`.
+  /// While there are shm connections, the caller sleeps until a receiver raises `wake`: each shm
+  /// connection reads on its own thread.
   bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override {
     return shm_.has_connections() ? Link::wait(wake, deadline, come)
                                   : tcp_->wait(wake, deadline, come);

@@ -19,9 +19,9 @@
 
 namespace paceline {
 
-/// Receives the events of a connection. The link calls it on a thread of its own, on a thread that
-/// is inside Link::help or Link::wait, or on the thread that destroys the link. A connection makes
-/// one call at a time. An exception from a call ends the connection.
+/// Receives the events of a connection. The link makes the calls on a thread of its own, on a
+/// thread that is inside Link::help or Link::wait, or on the thread that destroys the link. Each
+/// connection makes one call at a time. An exception from a call ends the connection.
 class Receiver {
  public:
   virtual ~Receiver() = default;
@@ -30,8 +30,9 @@ class Receiver {
   virtual std::span<std::byte> place_payload(const FrameHeader& header) = 0;
   /// The whole frame arrived.
   virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload) = 0;
-  /// The peer shares memory, and may change it at any time: copy first, and then check the copy.
-  /// The mapping lives as long as somebody holds `memory`. The default refuses with kDataLoss.
+  /// The peer shares memory, and may change the bytes at any time: copy them first, and then check
+  /// the copy. The mapping lives as long as somebody holds `memory`. By default, this function
+  /// throws kDataLoss, which ends the connection.
   virtual void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
   /// The connection has ended. This is the last call, and is made exactly once. The error names the
   /// peer and says what happened: kUnavailable (the peer closed, died or stopped), kDataLoss
@@ -59,7 +60,7 @@ class Connection {
   /// no lock that `sent` takes.
   virtual void send(const FrameHeader& header, std::span<const std::byte> payload,
                     void (*sent)(void* context) = nullptr, void* context = nullptr) = 0;
-  /// As send, but borrows the payload only until send_copy returns. A link may copy just the part
+  /// Like send, but borrows the payload only until send_copy returns. A link may copy just the part
   /// that it cannot write at once; the default copies all of it.
   virtual void send_copy(const FrameHeader& header, std::span<const std::byte> payload);
   /// Sends the queued frames until the deadline, then closes. The receiver's on_closed follows.
@@ -123,18 +124,21 @@ class Link {
   /// Returns the address that peers can use. Throws kUnavailable if the port is in use, and
   /// kNotFound for an unknown host or one that is not this machine.
   virtual std::string listen(const std::string& address, Acceptor acceptor) = 0;
-  /// Tries once. `receiver` must live until its on_closed has returned.
+  /// Tries to connect once. `receiver` must live until its on_closed has returned.
   ///
   /// Throws kUnavailable if nobody listens, kNotFound for an unknown host, kDeadlineExceeded (also
   /// if the deadline's descriptor becomes readable), and kInvalidArgument if this kind of link can
   /// never reach the address.
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
-  /// Uses the calling thread for one short turn, which handles what has arrived and sends what
-  /// found no room before. Returns false if there was nothing to do. A waiting thread polls by
-  /// calling help for LinkOptions::spin, and then sleeps in `wait`.
+  /// Handles what has arrived, and sends what found no room before, for a short time on the calling
+  /// thread. Returns false if there was nothing to do. A waiting thread polls by calling help for
+  /// LinkOptions::spin, and then sleeps in `wait`.
   virtual bool help() = 0;
-  /// While that thread waits, a tcp link with one thread reads on the waiting thread, so that an
+  /// Waits until `come` returns true, and asks it again each time that `wake` is raised. Returns
+  /// false if the deadline passes first, or its descriptor becomes readable.
+  ///
+  /// While a thread waits here, a tcp link with one thread reads on the waiting thread, so that an
   /// arrival wakes no other thread first. A tcp link with several threads goes on reading on its
   /// own threads.
   virtual bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come);

@@ -95,7 +95,8 @@ void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most
   if (close_now) end_writing();
 }
 
-/// Releases the lock and gives back the frames that were written whole.
+/// Counts `bytes` more as written. Releases the lock while it gives back frames that are now
+/// written whole.
 void QueuedConnection::take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
   front_done_ += bytes;
   if (!queue_.front().shared) meter_.count_sent(bytes);

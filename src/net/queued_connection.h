@@ -60,8 +60,8 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
   /// thread at a time calls it. Releases `lock` while it writes.
   virtual Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                         std::unique_lock<std::mutex>& lock) = 0;
-  /// Leaves frames that wait for room to another thread, because the present thread turns to other
-  /// things.
+  /// Called by a thread that stops sending while frames still wait for room: makes another thread
+  /// go on.
   virtual void leave_rest() = 0;
   /// Tells the peer that nothing more will arrive. The peer reads to the end, then closes.
   virtual void shut_writing() = 0;

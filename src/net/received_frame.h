@@ -1,4 +1,4 @@
-// The place that a receiver gives a payload, checked.
+// Asks a receiver where a payload goes, and checks the answer.
 #pragma once
 
 #include <string>

@@ -31,8 +31,8 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
  protected:
   // The acceptor lives while these two run. Both throw Error if the socket is of no use; `hear`
   // also throws kFailedPrecondition for a refused caller.
-  /// Reads. Returns kNothing if the whole greeting has arrived; otherwise the event to wait for.
-  /// The caller holds the mutex.
+  /// Reads what has arrived. Returns kNothing if the whole greeting has arrived; otherwise the
+  /// event to wait for. The caller holds the mutex.
   virtual ByteStream::Need hear(int fd) = 0;
   virtual void hand_on(FileDescriptor socket) = 0;
   /// The caller has said something.

@@ -1,5 +1,5 @@
-// Accepts sockets, and reads what they are for. If the process has no descriptor left, the acceptor
-// tries again after a pause.
+// Accepts sockets, and reads what each one is for. If the process has no descriptor left, the
+// acceptor tries again after a pause.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   /// Stops accepting, and drops every socket that is not yet a connection.
   void stop();
 
-  // A greeting calls the functions below.
+  // A greeting calls the three functions below.
   /// The greeting has read everything. Returns false if the acceptor accepts no callers any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
   /// Reports the refusal of the greeting's caller. The socket stays open until the caller closes
@@ -61,7 +61,8 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   void drop(const std::shared_ptr<Greeting>& greeting, const Error& why);
 
  protected:
-  /// Reads what a new socket is for, without blocking. The caller holds the mutex.
+  /// Makes the object that reads what a new socket is for. Throws Error if the socket must be
+  /// dropped. The caller holds the mutex.
   virtual std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) = 0;
   /// Returns the number of sockets that were read and are not yet a connection. The caller holds
   /// the mutex.
@@ -71,7 +72,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
 
   bool stopped() const { return !listening_; }
   const std::shared_ptr<Poller>& poller() const { return poller_; }
-  /// Makes the call when a socket has had enough time.
+  /// Makes the call once a socket that is accepted now has had Patience::with_one.
   void call_late(std::function<void()> call);
 
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// Two network namespaces count as two hosts, although they have one name and one memory.
+// Two network namespaces count as two hosts, although they have one host name and one memory.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -38,8 +38,8 @@ class Namespaces : public testing::Test {
     const int status = std::system((command + " >/dev/null 2>&1").c_str());
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
-  /// Runs `call` on a thread of that namespace. Threads and sockets that `call` makes belong to the
-  /// namespace, too.
+  /// Runs `call` on a thread in the network namespace `name`. Threads and sockets that `call` makes
+  /// belong to that namespace, too.
   template <typename Call>
   static void in(const std::string& name, Call call) {
     std::thread([&] {

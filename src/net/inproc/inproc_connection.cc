@@ -23,7 +23,7 @@ bool InprocQueue::push(const QueuedFrame& frame) {
   return !refused;
 }
 
-/// Returns true if the payload stays borrowed. The caller holds the lock of senders.
+/// Returns true if the payload stays borrowed. The caller holds `sending_`.
 bool InprocQueue::enqueue(const QueuedFrame& frame) {
   if (!frame.shared) sender_.count_sent(frame.bytes(kFrameHeaderBytes));
   pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -68,9 +68,11 @@ std::optional<QueuedFrame> InprocQueue::take(ShortPayload& room) {
   return take_oldest(room);
 }
 
-/// The caller holds the lock of receivers.
+/// The caller holds `taking_`.
 std::optional<QueuedFrame> InprocQueue::take_oldest(ShortPayload& room) {
-  const bool has_rest = has_rest_;  // older frames are now visible in the ring
+  // Read before the ring: if it is true, all frames that were pushed earlier are visible in the
+  // ring.
+  const bool has_rest = has_rest_;
   std::optional<QueuedFrame> frame;
   if (ring_has_come()) {
     frame = read(room);
@@ -81,7 +83,7 @@ std::optional<QueuedFrame> InprocQueue::take_oldest(ShortPayload& room) {
   return frame;
 }
 
-/// Reads the next frame of the ring. The caller holds the lock of receivers.
+/// Reads the next frame of the ring. The caller holds `taking_`.
 QueuedFrame InprocQueue::read(ShortPayload& room) const {
   const Slot& slot = slots_[(taken_.load(std::memory_order_relaxed) + 1) % kSlots];
   const std::size_t bytes = slot.header.payload_bytes;
@@ -169,7 +171,7 @@ bool InprocConnection::help() {
   return true;
 }
 
-/// Asks the acceptor for a receiver, only once even if it refuses.
+/// Asks the acceptor for a receiver; only once, even if the acceptor refuses.
 void InprocConnection::accept() {
   const Acceptor acceptor = std::exchange(acceptor_, nullptr);
   guarded([&] { receiver_ = acceptor(shared_from_this()); });

@@ -33,8 +33,8 @@ class InprocQueue {
   /// `sender` counts what is sent, and the time that sending takes.
   explicit InprocQueue(TrafficMeter& sender) : sender_(sender) {}
 
-  /// Borrows the payload until give_back(). It may borrow a short payload for this call only.
-  /// Returns false if the queue is shut; the frame is then given back.
+  /// Borrows the payload until give_back(). If the payload is short and the ring has room, borrows
+  /// it only for this call. Returns false if the queue is shut; the frame is then given back.
   bool push(const QueuedFrame& frame);
   bool has_come() const { return ring_has_come() || has_rest_; }
   /// Takes the oldest frame, if there is one and drain() was not called. Its payload may lie in
@@ -136,8 +136,8 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
 
   /// True if a turn would do something and no other thread is taking one.
   bool has_come() const { return !in_turn_ && (near().asked || inbox().has_come()); }
-  /// Takes a turn: delivers one frame or, after the last frame, the end. Returns false if another
-  /// turn is under way.
+  /// Takes a turn: delivers one frame, if there is one, and reports the end once nothing more can
+  /// arrive. Returns false if another turn is under way.
   bool help();
   void ask_for_turn() { ask_for_turn(side_); }
   /// Called when the deadline of close has passed.

@@ -30,6 +30,7 @@ class InprocDispatcher {
   /// Calls the connection's give_up at the deadline, unless the connection has ended by then.
   void give_up_at(Deadline deadline, std::weak_ptr<InprocConnection> connection);
   /// On the calling thread, gives one turn to each connection for which something has arrived.
+  /// Returns false if no connection took a turn.
   bool help();
   /// Joins the threads and returns the remaining connections.
   std::vector<std::shared_ptr<InprocConnection>> stop();

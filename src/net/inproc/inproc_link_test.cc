@@ -1,4 +1,4 @@
-// Tests of the link within a process that the conformance suite does not have.
+// Tests of inproc links that the conformance suite does not have.
 #include "net/inproc/inproc_link.h"
 
 #include <thread>
@@ -57,8 +57,8 @@ class SlowReceiver : public TestReceiver {
   const EventFd asked, goes_on;
 };
 
-// The end of the connection waits until nobody reads its frames. Meanwhile the link must not ask
-// the acceptor again.
+// A refused connection ends only once nobody reads its frames any more. Until then the link must
+// not ask the acceptor again.
 TEST(InprocLink, AsksAnAcceptorOnceThatSendsAndRefuses) {
   const auto hub = std::make_shared<InprocHub>();
   SlowReceiver receiver;

@@ -29,7 +29,7 @@ class InprocQueueTest : public testing::Test {
     frame.context = &sent_;
     return queue_.push(frame);
   }
-  /// Returns the size of the next frame; 0 if there is none.
+  /// Takes the next frame and returns its number; 0 if there is none.
   std::uint64_t take() {
     const std::optional<QueuedFrame> frame = queue_.take(room_);
     if (!frame) return 0;

@@ -29,8 +29,8 @@ std::byte* map(int fd, std::size_t bytes, int protection) {
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
-/// Returns the bytes of this machine's memory, which no file may exceed. A sparse file can promise
-/// more, but the excess can never be written.
+/// Returns the bytes of this machine's memory and swap space; 0 if they are unknown. A sparse file
+/// can promise more, but the excess can never be written.
 std::size_t memory_of_machine() {
   struct sysinfo system {};
   if (::sysinfo(&system) != 0) return 0;

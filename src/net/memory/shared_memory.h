@@ -9,16 +9,17 @@
 
 namespace paceline {
 
-/// A memfd that begins at a page. It is sealed: nobody can change its size, and only its maker can
+/// A memfd, mapped as a whole. It is sealed: nobody can change its size, and only its maker can
 /// write. Readers see the maker's changes at once. The order of the changes is known only from the
 /// frames that announce them. Thread-safe.
 class SharedMemory {
  public:
   /// Makes a memory of zeros. Throws kUnavailable if the system gives none.
   static std::shared_ptr<SharedMemory> create(std::size_t bytes);
-  /// Maps another task's memory, which this side can only read. Throws kDataLoss unless the memory
-  /// is sealed, so that touching it can never fault, and its size is neither 0 nor beyond this
-  /// machine's memory. Even reading bytes that were never written uses memory.
+  /// Maps another task's memory, which this side can only read. Throws kDataLoss if the size of the
+  /// memory is not sealed or its pages are huge, because reading could then fault. Also throws
+  /// kDataLoss if the size is 0 or beyond this machine's memory: even reading bytes that were never
+  /// written uses memory. Throws kUnavailable if the system refuses the mapping.
   static std::shared_ptr<const SharedMemory> open(FileDescriptor fd);
   ~SharedMemory();
 

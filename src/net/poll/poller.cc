@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// An event's number says its source: the numbers below kBeforeWatches are not watches.
+// The number in an epoll event: one of these, or a watch's number, which is above kBeforeWatches.
 enum : std::uint64_t { kStopping, kTimer, kBeforeWatches };
 
 FileDescriptor checked(int fd, const char* what) {
@@ -156,8 +156,8 @@ void Poller::call_due() {
   }
 }
 
-/// Returns the call that is due, and sets the timer for the next call, so that another thread can
-/// make that call meanwhile.
+/// Returns the earliest call if it is due, and null otherwise. Sets the timer for the next call, so
+/// that another thread can make that call meanwhile.
 std::function<void()> Poller::next_due() {
   const std::lock_guard lock(mutex_);
   std::function<void()> due;

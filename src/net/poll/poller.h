@@ -17,8 +17,8 @@
 
 namespace paceline {
 
-/// Called on a thread of the poller, once for each wait. Two threads may call on_readable and
-/// on_writable at the same time.
+/// Called on a thread of the poller, at most once for each wait. Two threads may call on_readable
+/// and on_writable at the same time.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -47,7 +47,8 @@ class Poller {
     std::shared_ptr<Watcher> reader, writer;
   };
 
-  // Watches call these functions. A number is never used again, because an event may arrive late.
+  // Watches call these functions. The number of a watch is never used again, because one of its
+  // events may arrive late.
   std::uint64_t add(int fd);
   void remove(std::uint64_t watch);
   void wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,

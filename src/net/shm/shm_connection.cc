@@ -88,7 +88,8 @@ std::size_t ShmFrameWriter::write_piece(std::span<const std::byte> bytes) {
 }
 
 /// Sends the descriptor over the socket before its header is in the ring. The peer takes the
-/// descriptor when it reads the header. At most kMostSharedWaiting descriptors wait to be taken.
+/// descriptor when it reads the header. Returns false if kMostSharedWaiting descriptors already
+/// wait to be taken.
 bool ShmFrameWriter::pass(const QueuedFrame& frame) {
   while (!passed_.empty() && ring_.is_read(passed_.front())) passed_.pop();
   if (passed_.size() == kMostSharedWaiting) {
@@ -216,7 +217,8 @@ bool ShmConnection::read_turn() {
 
 ShmConnection::Outcome ShmConnection::guarded_turn() {
   if (failed_) return Outcome::kEnd;
-  const bool nothing_follows = gone_ || is_closed_by_peer();  // asks before the turn
+  const bool nothing_follows = gone_ || is_closed_by_peer();  // read before the turn, which may
+                                                              // still find data
   try {
     if (reader_.turn(*receiver_, socket_)) return Outcome::kSome;
     return nothing_follows ? Outcome::kEnd : Outcome::kNothing;
@@ -275,7 +277,8 @@ std::size_t ShmConnection::write_at_once(const QueuedFrame& frame) {
 QueuedConnection::Written ShmConnection::write(const Ring<QueuedFrame>& frames, std::size_t done,
                                                std::size_t most_bytes,
                                                std::unique_lock<std::mutex>& lock) {
-  // Another thread may queue meanwhile. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  // This is a copy, because another thread may queue a frame while the lock is released.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const QueuedFrame frame = frames.front();
   lock.unlock();
   const Written written = guarded_write(frame, done, most_bytes);

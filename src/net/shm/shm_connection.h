@@ -29,8 +29,9 @@ class ShmFrameWriter {
   /// Throws as ShmWriter::room does.
   bool write_whole(const QueuedFrame& frame);
   /// Continues a frame of which `done` bytes were written before. Returns the bytes that it wrote
-  /// now, at most `most_bytes` or a header; 0 if the writer must wait. Throws kUnavailable if a
-  /// descriptor cannot be passed, and as ShmWriter::room does.
+  /// now; 0 if the writer must wait. The most that it writes is `most_bytes`, or a whole header if
+  /// that is longer. Throws kUnavailable if a descriptor cannot be passed, and as ShmWriter::room
+  /// does.
   std::size_t write_some(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
   /// Returns true if it is time to try again after write_some has returned 0. Any thread may ask.
   bool may_go_on() const { return ring_.is_read(goal_.load(std::memory_order_relaxed)); }
@@ -46,14 +47,15 @@ class ShmFrameWriter {
   ShmSleep& sleep_;
   ShmSocket& socket_;
   std::atomic<std::uint64_t> goal_{0};  // the peer must have read this far before more is written
-  /// By descriptor: the position in the ring at which the peer has taken it.
+  /// For each descriptor that was passed: the peer has taken the descriptor once it has read the
+  /// ring up to this position.
   Ring<std::uint64_t> passed_;
 };
 
 /// Only a thread that holds the reading mutex calls the receiver: the connection's own thread,
 /// which sleeps until something arrives, or a thread inside Link::help. The connection's own thread
 /// also sends what found no room in the ring. Cutting the connection wakes that thread; the first
-/// thread that sees the cut makes the last call.
+/// thread that sees the cut calls on_closed.
 class ShmConnection final : public QueuedConnection, public Watcher {
  public:
   ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,
@@ -74,6 +76,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
     return reader_.has_data() || is_ending() || is_closed_by_peer() || may_write();
   }
   /// Reads what has arrived, unless another thread is reading, and writes what there is room for.
+  /// Returns false if it has done neither.
   bool help();
   /// Sends heartbeats and checks for the peer's. The timer calls it LivenessTimer::kTicksOfDeath
   /// times per dead_after.
@@ -83,7 +86,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
 
  private:
   enum class Outcome { kNothing, kSome, kEnd };
-  /// Words that change while the peer lives.
+  /// Words that change as long as the peer lives.
   struct Signs {
     std::uint32_t beats = 0;
     std::uint64_t head = 0, tail = 0;
@@ -129,7 +132,8 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   // mutexes are only locked alone.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
-  std::atomic<bool> finished_{false};  // also written while the writing mutex is held
+  /// Set while the reading mutex and the writing mutex are held.
+  std::atomic<bool> finished_{false};
   Receiver* receiver_ = nullptr;
   ShmFrameReader reader_;
 

@@ -39,7 +39,8 @@ bool ShmFrameReader::turn(Receiver& receiver, ShmSocket& socket) {
   return ring_.tail() != begin;
 }
 
-/// Reads one item. Returns false if there is none.
+/// Reads a frame's header and the part of its payload that has arrived, the next part of a payload,
+/// or a shared memory. Returns false if the ring is empty.
 bool ShmFrameReader::step(Receiver& receiver, ShmSocket& socket, std::size_t available) {
   if (available == 0) return false;
   if (in_payload_) {
@@ -55,8 +56,8 @@ bool ShmFrameReader::step(Receiver& receiver, ShmSocket& socket, std::size_t ava
     read_payload(receiver, available - bytes.size());
     return true;
   }
-  // From the room that is given back, the writer learns that this memory no longer waits and
-  // another may.
+  // When the writer sees this room, it knows that the peer has taken the memory, so that it may
+  // pass another one.
   std::shared_ptr<const SharedMemory> memory = socket.take();
   give_back_room();
   receiver.on_shared(id_of_shared(bytes), std::move(memory));
@@ -83,7 +84,8 @@ void ShmFrameReader::read_payload(Receiver& receiver, std::size_t available) {
   const bool takes_room = !ring_.is_beside_head();
   if (takes_room) give_back_room();
   if (placed_ == place_.size()) end_frame(receiver);
-  if (!takes_room) give_back_room();  // an answer by the receiver already told the peer
+  // Comes last, because a short answer by the receiver has already told the peer (ShmBlock::read).
+  if (!takes_room) give_back_room();
 }
 
 void ShmFrameReader::end_frame(Receiver& receiver) {

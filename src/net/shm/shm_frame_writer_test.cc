@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-/// A writer, with the ring and the socket of its peer's side.
+/// A writer, and its peer's ends of the ring and of the socket.
 class ShmFrameWriterTest : public testing::Test {
  protected:
   ShmFrameWriterTest() {

@@ -26,8 +26,8 @@ struct ShmReached {
   std::shared_ptr<const SharedMemory> peers;
 };
 /// Connects to the task that made the offer. Returns nullopt if the offer's name cannot be reached
-/// from here: the task is then on another host or in another network namespace. Throws as
-/// Link::connect does.
+/// from here, or belongs to another user. In the first case, the task is on another host or in
+/// another network namespace. Throws as Link::connect does.
 std::optional<ShmReached> reach(const Offer& offer, const std::string& address, Deadline deadline);
 
 }  // namespace paceline

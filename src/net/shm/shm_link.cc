@@ -24,7 +24,7 @@ class ShmAcceptor final : public SocketAcceptor {
   ShmAcceptor(std::shared_ptr<ShmConnections> connections, const Offer& offer, Acceptor acceptor,
               std::function<void(const std::string&)> refused);
 
-  /// Called for a caller that knows the token.
+  /// Connects a caller that has sent the token and its memory.
   void greeted(std::shared_ptr<const SharedMemory> memory, FileDescriptor socket);
 
  private:
@@ -106,7 +106,8 @@ Receiver* refuse_other_hosts(const std::shared_ptr<Connection>& connection) {
 }
 
 /// Refuses the address. The error is kUnavailable if nothing was offered: a listener that is about
-/// to end makes no offer, and the next try may find another listener.
+/// to end makes no offer, and the next try may find another listener. Otherwise it is
+/// kInvalidArgument.
 [[noreturn]] void refuse_address(const std::string& address, bool offered) {
   const std::string what = "--link shm: no memory can be shared with " + address;
   if (!offered)

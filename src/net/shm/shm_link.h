@@ -25,7 +25,7 @@ class ShmLink : public Link {
   ~ShmLink() override;
 
   std::string kind() const override { return "shm"; }
-  /// Refuses tasks of other hosts.
+  /// Refuses tasks of other hosts that connect.
   std::string listen(const std::string& address, Acceptor acceptor) override;
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                       Deadline deadline) override;

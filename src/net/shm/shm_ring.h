@@ -22,18 +22,19 @@ constexpr std::size_t kShmRingBytes = 1 << 20;
 constexpr std::size_t kShmDataAt = 4096;
 constexpr std::size_t kShmMemoryBytes = kShmDataAt + kShmRingBytes;
 constexpr std::size_t kShmShortBytes = 48;
-/// This bit of head says that the peer's unread bytes lie in `short_frame`, not in the ring.
+/// This bit of a side's head says that the bytes that its peer has not read lie in `short_frame`,
+/// not in the ring.
 constexpr std::uint64_t kShmBesideHead = std::uint64_t{1} << 63;
 
 /// The first page of a side's memory. Fields that different threads write lie in separate cache
 /// lines. A short frame lies in the same line as the head that announces it, so a reader needs no
 /// other line.
 struct ShmBlock {
-  alignas(kCacheLine) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
+  alignas(kCacheLine) std::atomic<std::uint64_t> head;  // bytes ever written, short frames included
   std::atomic<std::uint64_t> read;        // the tail at the time when short_frame was written
   std::byte short_frame[kShmShortBytes];  // valid if head has kShmBesideHead
   alignas(kCacheLine) std::atomic<std::uint64_t> tail;  // bytes ever read of the peer's ring
-  /// 4 × the number of this side's sleep + its reasons.
+  /// Four times the number of this side's latest sleep, plus the reasons while that sleep lasts.
   alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;
   /// The word on which the peer sleeps; waking the peer adds 1.
   alignas(kCacheLine) std::atomic<std::uint32_t> wakes;
@@ -71,7 +72,7 @@ class ShmReader {
   /// Returns the number of bytes that can be read now. Throws kDataLoss if the peer claims more
   /// than fits.
   std::size_t available();
-  /// True if the frame lies beside the peer's head, and not in the ring.
+  /// True if the bytes that available() has found lie beside the peer's head, and not in the ring.
   bool is_beside_head() const { return short_begin_ < short_end_; }
   /// Reads at most available() bytes.
   void read(std::span<std::byte> bytes);

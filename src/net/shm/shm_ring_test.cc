@@ -42,7 +42,7 @@ struct Side {
     writer.write(frame);
     writer.publish();
   }
-  /// Returns the record that has arrived. If `release`, gives the room of the record back.
+  /// Returns all bytes that have arrived. If `release` is true, gives their room back.
   Bytes receive(bool release = true) {
     Bytes bytes(reader.available());
     reader.read(bytes);
@@ -61,7 +61,7 @@ class ShmRing : public testing::Test {
   std::shared_ptr<SharedMemory> left_ = SharedMemory::create(kShmMemoryBytes);
   std::shared_ptr<SharedMemory> right_ = SharedMemory::create(kShmMemoryBytes);
   Side a_{left_, right_}, b_{right_, left_};
-  /// Returns the record that the reader finds after short_ and other_.
+  /// Returns the bytes that the reader finds once short_ and other_ were sent.
   Bytes both() const {
     Bytes bytes = short_;
     bytes.insert(bytes.end(), other_.begin(), other_.end());

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// A thread that is about to sleep sleeps after at most this many tries to wake it.
+// The most tries of wake_here. By then, a thread that was about to sleep does sleep.
 constexpr int kMostTries = 100;
 
 long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,

@@ -11,10 +11,10 @@
 namespace paceline {
 
 /// One thread of each side sleeps for the connection. This thread announces the sleep in its own
-/// memory, looks once more, and then sleeps on a word in the peer's memory. A peer that has written
-/// or read looks at the announcement and wakes the sleeper. While nobody sleeps, neither side calls
-/// the system. The loads and stores involved are sequentially consistent: either the waker sees the
-/// sleeper, or the sleeper sees the change.
+/// memory, checks once more for data or room, and then sleeps on a word in the peer's memory. A
+/// peer that has written or read looks at the announcement and wakes the sleeper. While nobody
+/// sleeps, neither side calls the system. The loads and stores involved are sequentially
+/// consistent: either the waker sees the sleeper, or the sleeper sees the change.
 ///
 /// A hostile peer owns the word, so it can make the system move the sleeper to another word, where
 /// no wake-up reaches the sleeper. Therefore no sleep lasts longer than kLongestSleep.
@@ -25,8 +25,9 @@ class ShmSleep {
 
   explicit ShmSleep(const ShmPair& pair) : pair_(pair) {}
   /// The three calls of the thread that sleeps. It calls announce with the reasons for which it
-  /// waits, and looks once more. Then it calls sleep, which returns at once if the peer has woken
-  /// the thread since announce(), or if this side has since wakes() was read. Then it calls awake.
+  /// waits, and checks once more whether there is something to do. Then it calls sleep, which
+  /// returns at once if the peer has woken the thread since announce(), or if wake_here() was
+  /// called since wakes() was read. Then it calls awake.
   void announce(unsigned reasons);
   void sleep(std::uint32_t wakes_seen);
   void awake();
@@ -49,7 +50,8 @@ class ShmSleep {
   std::uint32_t wakes_seen_ = 0;  // the peer's `wakes` at the announcement
   std::atomic<std::uint32_t> local_wakes_{0};
   std::atomic<bool> sleeping_{false};
-  /// The last of the peer's sleeps from which this side has woken the peer.
+  /// The peer's `sleeps` when this side last woke the peer, so that it wakes the peer once per
+  /// sleep.
   std::atomic<std::uint32_t> woken_{0};
 };
 

@@ -23,12 +23,15 @@ class ShmSocket {
  public:
   ShmSocket(std::shared_ptr<Poller> poller, FileDescriptor socket);
 
-  /// Takes what has arrived, and waits for more. Returns false if the peer has gone. Throws
-  /// kDataLoss for messages without a descriptor, and for too many messages.
+  /// Takes the descriptors that have arrived, and lets `watcher` wait for more. Returns false if
+  /// the peer has gone. Throws kDataLoss for a message of another kind, and if more than
+  /// kMostSharedWaiting descriptors wait.
   bool take_in(std::shared_ptr<Watcher> watcher);
-  /// Passes the memory's descriptor to the peer. Throws kUnavailable if the peer has gone.
+  /// Passes the memory's descriptor to the peer. Throws kUnavailable if the socket does not take
+  /// it, as when the peer has gone.
   void pass(const SharedMemory& memory);
-  /// Returns the next memory in order. Throws kDataLoss if none has arrived.
+  /// Returns the memory that was passed earliest and not taken. Throws kDataLoss if none has
+  /// arrived, and as SharedMemory::open does.
   std::shared_ptr<const SharedMemory> take();
   /// Makes the peer see that this side has gone.
   void shut_down();

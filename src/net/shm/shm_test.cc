@@ -35,7 +35,7 @@ bool is_closed_by_peer(int socket) {
   return receive_message(socket, 64).outcome == UnixMessage::Outcome::kClosed;
 }
 
-/// Joins correctly, and then misbehaves.
+/// A peer that connects correctly, and then misbehaves.
 struct HostilePeer {
   explicit HostilePeer(const std::string& address)
       : reached(reach(offer_of(address), address, soon()).value()),

@@ -1,4 +1,4 @@
-// A socket's bytes, unchanged.
+// The stream of a socket alone, whose bytes travel unchanged.
 #pragma once
 
 #include "net/stream/byte_stream.h"

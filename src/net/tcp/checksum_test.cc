@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 constexpr std::size_t kSplitSizes[] = {11, 0, 20};
 
-/// A listener behind a bad cable. It answers each frame with the frame's header.
+/// A listener behind a bad cable. The listener answers each frame with the frame's header.
 class BadCable : public testing::TestWithParam<Way> {
  protected:
   BadCable() { listener_.reply(); }

@@ -108,7 +108,7 @@ void FrameReader::fill_place_from_buffer() {
   count_placed(taken);
 }
 
-/// Takes the checksum of the bytes while they lie in a cache.
+/// Counts bytes that now lie in the place, and takes their checksum while they lie in a cache.
 void FrameReader::count_placed(std::size_t bytes) {
   if (checks_) checksum_ = crc32c(place_.subspan(placed_, bytes), checksum_);
   placed_ += bytes;

@@ -46,7 +46,7 @@ struct Exchange {
   std::vector<std::byte> bytes;
 };
 
-/// Reads everything that a peer has sent, `most` bytes at a time.
+/// Gives a reader the bytes of a peer, `most` bytes at a time.
 class Reading {
  public:
   explicit Reading(std::size_t most) : most_(most) {
@@ -109,7 +109,7 @@ TEST(FrameReader, NoticesEachChangedBit) {
   }
 }
 
-// The reader notices a changed length as soon as it has the header: it does not first wait for as
+// The reader notices a changed length as soon as the header has arrived, without waiting for that
 // many bytes.
 TEST(FrameReader, NoticesAChangedLengthWhenTheHeaderIsThere) {
   TcpHeaderBytes header = encode_tcp({.payload_bytes = 4});

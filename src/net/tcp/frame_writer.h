@@ -17,9 +17,9 @@ struct ChecksumSoFar {
   std::uint32_t checksum = 0;
 };
 
-/// The part of a queue that one system call sends. It copies headers, so that the queue may grow
-/// meanwhile, but not payloads. A frame of more than kAloneBytes stands first in its batch, so that
-/// no long part of it is checksummed twice.
+/// The part of a queue that one system call sends. It copies headers and borrows payloads, so that
+/// the queue may grow meanwhile. A frame of more than kAloneBytes stands first in its batch, so
+/// that no long part of it is checksummed twice.
 class FrameBatch {
  public:
   explicit FrameBatch(const QueuedFrame& frame);
@@ -42,7 +42,8 @@ class FrameBatch {
  private:
   struct Payload {
     const std::byte* data;
-    std::size_t end;  // later frames are not in the batch
+    /// The payload's bytes from this position on are not in the batch.
+    std::size_t end;
   };
 
   void add(const QueuedFrame& frame, std::size_t skip);

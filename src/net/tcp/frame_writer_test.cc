@@ -34,7 +34,7 @@ struct Queue {
   std::vector<std::byte> bytes;  // as they should travel
 };
 
-/// Returns the bytes of a batch that arrive at the other end.
+/// Sends a batch, and returns the bytes that arrive at the other end.
 std::vector<std::byte> bytes_of(FrameBatch& batch) {
   int ends[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -53,7 +53,8 @@ std::vector<std::byte> sent_by(FrameBatch batch) {
   return bytes_of(batch);
 }
 
-// Short frames travel gathered, longer ones in parts; both arrive with the same bytes.
+// The parts of a short batch are copied into one buffer, those of a longer one are not. Both arrive
+// with the same bytes.
 TEST(FrameBatch, SendsWhatIsLeftOfItsFrames) {
   for (const std::size_t size : {0, 8, 1200, 4000, 5000}) {
     const Queue queue({size, 3, size});

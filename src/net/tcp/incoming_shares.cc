@@ -10,15 +10,16 @@ namespace {
 // The least bound of a stream. It has room for some ten packets: with fewer, packets would wait for
 // one another.
 constexpr double kLeastBound = 16 << 10;
-// The part of a stream's bytes that still counts at the next look. So a worker that computes for a
-// second, and sends nothing meanwhile, still counts.
+// The fraction of a stream's recent bytes that still counts at the next call. So a worker that
+// computes for a second, and sends nothing meanwhile, still counts.
 constexpr double kFades = 0.8;
 // If the streams count as fewer than this many, the busiest one has the link almost to itself.
 constexpr double kAlone = 1.25;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// A stream's round trip shows how long its packets, or their acknowledgements, wait in queues.
+// True if packets of the stream, or their acknowledgements, wait in queues: its round trip is
+// longer than the shortest one.
 bool waits(const TcpWay& way) {
   return way.round_trip - way.shortest_round_trip >= IncomingShares::kQueued / 4;
 }

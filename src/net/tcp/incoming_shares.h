@@ -13,8 +13,8 @@ namespace paceline {
 /// A stream to this host, and the state that IncomingShares keeps about it.
 struct IncomingStream {
   TcpWay way = {};             // as measured now
-  std::uint64_t received = 0;  // bytes at the last look
-  double recent = 0;           // the most bytes between two looks, decaying with each look
+  std::uint64_t received = 0;  // bytes at the last call of bound()
+  double recent = 0;           // most bytes between two calls; decays
 };
 
 /// Several streams whose packets wait in one queue share the link in proportion to their bytes in

@@ -63,7 +63,7 @@ class FullLink {
     return rate;
   }
 
-  /// Makes a turn. The link's queue grows until all streams together have the link's rate.
+  /// Simulates one turn. The link's queue grows until all streams together have the link's rate.
   void turn(double bound) {
     double round_trip = delay_, too_long = 10;
     for (int i = 0; i < 40 && rate_of_all(bound, delay_) > kBytesPerS; ++i) {
@@ -106,7 +106,7 @@ double least_share(const std::vector<double>& steps) {
   return std::ranges::min(steps) * double(steps.size()) / sum(steps);
 }
 
-// The last of eight workers began when the queue was full.
+// Two of the eight workers have smaller windows, because they began when the queue was full.
 TEST(IncomingShares, OfEvenWorkersAreEvenOnAFullLink) {
   std::vector<FullLink::Worker> workers(8, {.window = 1e6, .most_per_s = 21e6});
   workers[6].window = workers[7].window = 0.3e6;

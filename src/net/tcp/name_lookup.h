@@ -28,7 +28,8 @@ struct NameAnswer {
   int status = 0;
   std::vector<SocketAddress> addresses;
 };
-/// Asks for the addresses of a host. It may block for any time. `flags` are those of addrinfo.
+/// Asks for the addresses of a host, and may block for any time. `flags` are the ai_flags of
+/// addrinfo.
 using NameService = std::function<NameAnswer(const Address& address, int flags)>;
 NameAnswer ask_system(const Address& address, int flags);
 

@@ -37,8 +37,8 @@ Heartbeat::Pulse Heartbeat::tick(bool heard) {
   return dead ? Pulse::kSilent : Pulse::kAlive;
 }
 
-// True if the other host's system has lately acknowledged the heartbeats. The system does so even
-// when the peer's process is stopped.
+// The other host's system acknowledges heartbeats even when the peer's process is stopped. If this
+// system does not know, the other host counts as reachable.
 bool Heartbeat::is_acknowledged(Duration lately) const {
   tcp_info info{};
   socklen_t bytes = sizeof info;
@@ -331,7 +331,7 @@ void TcpConnection::bound_incoming(std::size_t bytes) {
   if (data_) bound_under_way(data_->fd(), bounds ? bytes : 0);
 }
 
-/// Runs on a thread of the poller.
+/// Makes a thread of the poller call help().
 void TcpConnection::help_soon() {
   connections_->poller()->call_at(std::chrono::steady_clock::now(), [weak = std::weak_ptr(self())] {
     if (const auto connection = weak.lock()) connection->help();

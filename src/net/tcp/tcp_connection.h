@@ -25,16 +25,16 @@ class Heartbeat {
   enum class Pulse { kAlive, kSilent };
 
   explicit Heartbeat(StreamSocket control) : control_(std::move(control)) {}
-  /// Sends, listens and judges (LivenessTimer::tick). `heard` says that data arrived, which counts
-  /// as a beat. Throws if the peer sends anything but beats, or the stream fails.
+  /// Sends a heartbeat if one is due, reads the peer's, and says whether the peer is dead
+  /// (LivenessTimer::tick). `heard` says that data arrived, which counts as a heartbeat. Throws if
+  /// the peer sends anything but heartbeats, or the stream fails.
   Pulse tick(bool heard);
-  /// True if the other host has lately acknowledged what was sent: it can be reached, even if the
-  /// process is stopped. False if bytes wait for an acknowledgement and none has arrived within
-  /// `lately`.
+  /// False if bytes wait for an acknowledgement and none has arrived within `lately`: the other
+  /// host cannot be reached. True otherwise, even if the peer's process is stopped.
   bool is_acknowledged(Duration lately) const;
 
  private:
-  /// Reads what has arrived. Returns true if these were beats.
+  /// Reads what has arrived. Returns true if it was heartbeats.
   bool listen();
 
   StreamSocket control_;
@@ -60,6 +60,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   /// Always true: only the system knows, and `help` asks it.
   bool has_come() const { return true; }
   /// Reads what has arrived, unless another thread is reading, and sends what there is room for.
+  /// Returns false if it has done neither.
   bool help();
   /// Lends the socket to the caller, which must call `help` whenever `fd` becomes readable. The
   /// poller's threads do not listen until take_back(). Returns false if another thread reads, or
@@ -115,21 +116,21 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   // Lock order of the mutexes: reading, the queue's, writing, socket.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
-  bool read_waits_ = false;  // the poller's threads listen
+  bool read_waits_ = false;  // the poller waits for data_ to be readable
   bool lent_ = false;
   bool finished_ = false;
   Receiver* receiver_ = nullptr;
   FrameReader reader_;
-  std::atomic<bool> heard_{false};  // since the last tick
+  std::atomic<bool> heard_{false};  // data arrived since the last tick
 
-  /// The checksum so far of the first queued frame; for the writing thread.
+  /// The checksum so far of the first queued frame. Only the writing thread uses it.
   ChecksumSoFar first_checksum_;
   std::mutex writing_mutex_;  // held while writing, so that the descriptor stays open
 
   mutable std::mutex socket_mutex_;
   const std::unique_ptr<ByteStream> stream_;  // reads and writes data_
   std::optional<Watch> data_;                 // empty once finished
-  std::optional<Duration> round_trip_;        // as measured when it finished
+  std::optional<Duration> round_trip_;        // when the connection finished
   bool way_is_short_ = false;                 // as far as is known
   IncomingStream incoming_;                   // only the ticking thread uses it
   bool bounded_ = false;                      // only the ticking thread uses it

@@ -23,7 +23,7 @@ namespace paceline {
 // Lending a socket and taking it back take one call of epoll_ctl each, and nothing has to be
 // cancelled. This is why the poller is our own (net/poll).
 //
-// A ps waits in the same call. So it reads by itself if its link has one thread. If the link has
+// A ps waits in Link::wait, too. So it reads by itself if its link has one thread. If the link has
 // several threads, these go on reading in parallel.
 
 class TcpWaiter::Borrowing {
@@ -70,8 +70,8 @@ bool TcpWaiter::in_message() const {
                              [](const auto& connection) { return connection->in_message(); });
 }
 
-/// Sleeps until bytes have arrived, and reads them. Returns false when it is woken, when `time` is
-/// reached, or when the deadline's descriptor becomes readable.
+/// Sleeps until bytes have arrived, and reads them. Returns false if it has read nothing because it
+/// was woken, because `time` is reached, or because the deadline's descriptor is readable.
 bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline, TimePoint time) {
   polled_.assign({{wake.fd(), POLLIN, 0}, {deadline.descriptor(), POLLIN, 0}});
   for (const auto& connection : borrowed_) polled_.push_back({connection->fd(), POLLIN, 0});
@@ -190,7 +190,7 @@ void TcpAcceptor::greeted(const Preamble& preamble, StreamSocket socket) {
   std::unique_lock lock(mutex_);
   if (stopped()) return;
   if (preamble.role == SocketRole::kOffer) return answer(socket);
-  if (preamble.role == SocketRole::kSharedMemory) return;  // shared memory, not TCP
+  if (preamble.role == SocketRole::kSharedMemory) return;  // Unix sockets have this role
   const auto twin = singles_.find(preamble.token);
   if (twin == singles_.end()) return wait_for_twin(preamble, std::move(socket));
   if (twin->second.role == preamble.role) return;

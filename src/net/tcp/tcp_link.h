@@ -21,9 +21,9 @@
 
 namespace paceline {
 
-/// Reads on a waiting thread what the poller's threads would read. Makes one wait at a time. For as
-/// long as a wait lasts, the connections that existed at its beginning lend it their sockets. It
-/// allocates only if there are more connections than at any earlier wait.
+/// Reads on a waiting thread what the poller's threads would read. Makes one wait at a time. The
+/// connections that exist when a wait begins lend their sockets to the waiter until the wait ends.
+/// Allocates only if there are more connections than at any earlier wait.
 class TcpWaiter {
  public:
   /// Does what Link::wait does.
@@ -60,7 +60,7 @@ class TcpLink : public Link, public Rendezvous {
 
   std::string publish(const std::string& address, const Offer& offer, Acceptor others) override;
   std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) override;
-  /// As ask_for_offer, but asks nothing if the address is on another host, which cannot share
+  /// Like ask_for_offer, but asks nothing if the address is on another host, which cannot share
   /// memory.
   std::optional<Offer> ask_own_host_for_offer(const std::string& address, Deadline deadline);
   const std::shared_ptr<Poller>& poller() const override { return connections_->poller(); }

@@ -19,7 +19,7 @@ namespace paceline {
 /// The path to the other end of a connected socket, as the system measures it.
 struct TcpWay {
   Duration round_trip{};  // smoothed
-  /// The shortest of the last minutes, so without the wait in queues that pass.
+  /// The shortest round trip of the last minutes, which leaves out the time in queues.
   Duration shortest_round_trip{};
   std::uint64_t received = 0;  // bytes
   /// True if the round trip is so short that the path must be within one cluster, where hardly any
@@ -37,8 +37,8 @@ void set_up_socket(int fd);
 /// short: while a queue is full, the round trip looks long.
 void take_better_congestion_control(int fd);
 
-/// Limits how many bytes from the peer may be under way that this side has not read. 0: as many as
-/// the system allows.
+/// Limits how many bytes the peer may have sent that this side has not read. 0: as many as the
+/// system allows.
 void bound_under_way(int fd, std::size_t bytes);
 
 /// Returns the congestion controls that serve a socket better than its `present` one; the caller

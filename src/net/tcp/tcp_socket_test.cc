@@ -47,7 +47,8 @@ TEST(TcpSocket, BbrGivesWayToCubicOverAShortWayOnly) {
   EXPECT_EQ(better("cubic", true, short_way), Names{"reno"});
 }
 
-// While the connection is made, a full queue makes the round trip look long.
+// When the connection begins, a full queue may make the round trip look long. So a later tick
+// chooses again.
 TEST(TcpSocket, TakesABetterCongestionControlOnceItsWayHasTurnedOutToBeShort) {
   LinkOptions options;
   options.ticks = std::make_shared<ManualTicks>();

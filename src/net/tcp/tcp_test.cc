@@ -53,7 +53,8 @@ TEST(TcpPeer, ThatSendsGarbageForHeartbeatsIsCutOff) {
   EXPECT_EQ(listener.receiver(0)->wait_closed().code(), ErrorCode::kDataLoss);
 }
 
-// A caller may hear so on its control socket before its data socket does.
+// A caller that must encrypt may be told so on its control socket first, and then on its data
+// socket.
 TEST(TcpPeer, ThatMustEncryptSaysSoOnTheControlSocket) {
   Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
   RawTcpPeer peer(listener.address());

@@ -21,7 +21,7 @@ struct Signed {
 };
 
 /// `names` is empty for an authority; otherwise it is, for example, "IP:127.0.0.1". If `by` is
-/// null, the certificate signs itself.
+/// null, the certificate signs itself. The certificate expires in `valid_s` seconds.
 inline Signed make_certificate(const std::string& common_name, const std::string& names,
                                const Signed* by, long valid_s = 3600) {
   Signed made;

@@ -130,7 +130,8 @@ class TestReceiver : public Receiver {
     std::size_t frames_before;
     std::shared_ptr<const SharedMemory> memory;
   };
-  /// Returns the first `count` shared memories, or fewer if they did not arrive in time.
+  /// Waits for `count` shared memories. Returns all that have arrived, which are fewer if the time
+  /// is over.
   std::vector<Shared> wait_shared(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [&] { return shared_.size() >= count; });
@@ -162,7 +163,7 @@ class TestReceiver : public Receiver {
     held_.notify_all();
   }
   void refuse_frames() { refuses_ = true; }
-  /// Answers each frame with its header alone.
+  /// From now on answers each frame over `connection`, with the frame's header alone.
   void reply_to(std::shared_ptr<Connection> connection) {
     std::lock_guard lock(mutex_);
     reply_ = std::move(connection);
@@ -219,8 +220,8 @@ class Listener {
   const std::string& address() const { return address_; }
   void destroy_link() { link_.reset(); }
   void reply() { reply_ = true; }
-  /// Both wait for the i-th peer, and return its receiver or its connection; null if that peer did
-  /// not arrive in time.
+  /// These two functions wait for the i-th peer, and return its receiver or its connection; null if
+  /// that peer did not arrive in time.
   TestReceiver* receiver(std::size_t i) {
     std::unique_lock lock(mutex_);
     accepted_.wait_for(lock, kPatience, [&] { return receivers_.size() > i; });

@@ -20,16 +20,16 @@ namespace paceline {
 enum class Way { kToListener, kToCaller };
 
 /// A bit to change in the bytes that a data socket, or any encrypted socket, carries in one
-/// direction. `byte` counts the bytes after the preamble from 0; on an encrypted socket, it counts
-/// from after as many bytes as a preamble has.
+/// direction. `byte` counts from 0 after the preamble. On an encrypted socket, where the preamble
+/// is not visible, it counts from 0 after as many bytes as a preamble has.
 struct Flip {
   Way way = Way::kToListener;
   std::size_t byte = 0;
   int bit = 0;
 };
 
-/// Takes the calls that are meant for the task at `listener`, and serves each in a thread of its
-/// own.
+/// Accepts connections that are meant for the task at `listener`, and serves each in a thread of
+/// its own.
 class FlippingProxy {
  public:
   explicit FlippingProxy(std::string listener)
@@ -95,7 +95,7 @@ class FlippingProxy {
     call.cut();
   }
 
-  /// Returns once one side closes.
+  /// Passes bytes in both directions until one side closes.
   void pass_all(const Call& call, bool is_data) {
     std::array<std::size_t, 2> passed{};
     std::array<pollfd, 2> sides{{{call.caller.get(), POLLIN, 0}, {call.listener.get(), POLLIN, 0}}};

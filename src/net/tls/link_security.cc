@@ -19,8 +19,8 @@ const char* key_file_of_environment() {
   return file == nullptr || *file == 0 ? nullptr : file;
 }
 
-/// Returns the key in the file. Returns nullopt if the user named no file and the default one does
-/// not exist.
+/// Returns the key in the file. Returns nullopt if neither the user nor $PACELINE_KEY_FILE names a
+/// file, and the default one does not exist.
 std::optional<SecretKey> key_of(const std::string& named) {
   if (!named.empty()) return SecretKey::read(named);
   const std::string file = usual_key_file();

@@ -30,14 +30,14 @@ struct LinkSecurity {
   bool has_proof() const { return key.has_value() || certificates.has_value(); }
 };
 
-/// Returns the key file to use if the user names none: that of $PACELINE_KEY_FILE, or else
-/// ~/.config/paceline/key; empty for a user without a home folder.
+/// Returns the key file to use if the user names none: $PACELINE_KEY_FILE; or else paceline/key in
+/// $XDG_CONFIG_HOME, or in ~/.config if that is not set. Empty for a user without a home folder.
 std::string usual_key_file();
 
-/// Reads the key or takes the certificates, unless Security::loaded is set. If there is neither, it
-/// succeeds, but links that need a proof will fail. Throws as SecretKey::read does for a key file
-/// that was named, and kInvalidArgument naming --tls-cert, --tls-key and --tls-ca if only some of
-/// the three are given.
+/// Reads the key or takes the certificates, unless Security::loaded is set. Reads no key with
+/// --insecure. If there is neither, it succeeds, but links that need a proof will fail. Throws as
+/// SecretKey::read does; no file in the default place is no error. Throws kInvalidArgument if only
+/// some of --tls-cert, --tls-key and --tls-ca are given, or a key file besides.
 std::shared_ptr<const LinkSecurity> load_security(const Security& security);
 
 /// What the user gives up with --insecure, in words.

@@ -22,11 +22,12 @@ class LinkStreams {
   ~LinkStreams();
 
   /// Returns the stream of a socket that this side has connected. Throws kInvalidArgument if the
-  /// socket leaves the host and there is no proof.
+  /// stream must be encrypted and this side has no proof.
   std::unique_ptr<ByteStream> of_dialled(int fd, const std::string& address) const;
   /// Returns the stream of an accepted socket, or null until its first byte has arrived. A caller
-  /// may always encrypt. If a caller must encrypt and does not, tells the caller so, and throws
-  /// kFailedPrecondition.
+  /// may encrypt even if it need not. Throws kFailedPrecondition if the caller encrypts and this
+  /// side has no proof. Also throws it if the caller must encrypt and does not, after telling the
+  /// caller so. Throws kUnavailable if the caller has closed the socket.
   std::unique_ptr<ByteStream> of_accepted(int fd) const;
 
  private:

@@ -35,7 +35,7 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
   return text;
 }
 
-/// Returns −1 if c is not a digit.
+/// Returns the value of a hexadecimal digit in lower case; −1 for any other character.
 int digit_of(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;

@@ -12,8 +12,9 @@ namespace paceline {
 
 /// Returns the text of a file with a secret: at most `most` bytes, or one byte more if the file is
 /// longer. `what` names the file in errors: "the key file". Throws kNotFound, kInvalidArgument for
-/// a folder, and kFailedPrecondition for a file that others than its owner may read or change. But
-/// if root owns the file, a group may read it.
+/// a folder, and kFailedPrecondition for a file that cannot be read, belongs to a user other than
+/// this one and root, or may be read or changed by others than its owner. But if another user than
+/// root runs this process, a group may read a file of root.
 std::string read_secret_file(const std::string& what, const std::string& path, std::size_t most);
 
 /// 32 random bytes. They lie in a page of memory that core dumps leave out, and that is wiped when
@@ -27,13 +28,13 @@ class SecretKey {
   /// Reads the text of a key file. Throws kInvalidArgument, which names `origin` and reveals
   /// nothing of the text.
   static SecretKey parse(std::string_view text, const std::string& origin);
-  /// Reads a key file. Throws kNotFound, kInvalidArgument for a file that is not a key, and
-  /// kFailedPrecondition for a file that others than its owner may read.
+  /// Reads a key file. Throws as read_secret_file does, and kInvalidArgument for a file that is not
+  /// a key.
   static SecretKey read(const std::string& path);
 
   std::span<const std::byte, kBytes> bytes() const;
   /// Writes a key file that only its owner may read. Throws kUsage if the file exists, and
-  /// kUnavailable.
+  /// kUnavailable if it cannot be written.
   void write_new(const std::string& path) const;
   /// The text of a key file: one line.
   std::string text() const;

@@ -80,8 +80,9 @@ std::string fingerprint_in(std::string_view identity) {
   return right ? std::string(identity) : "";
 }
 
-/// Explains why a caller was refused. The error is kUnavailable only if a retry can help, because
-/// another task may answer then.
+/// Explains on the calling side why a handshake failed; "it" in the text is the task that was
+/// called. The error is kUnavailable only if a retry can help, because another task may answer
+/// then.
 Error error_of_caller(const TlsStream& stream, int reason, const LinkSecurity& security) {
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && security.key)
     return {ErrorCode::kInvalidArgument,

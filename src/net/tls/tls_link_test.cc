@@ -55,7 +55,7 @@ class TlsLink : public ::testing::Test {
         std::make_unique<Listener>(link(std::move(security), dead_after, threads), "127.0.0.1:0");
   }
   const std::string& address() const { return listener_->address(); }
-  /// Returns the first line of each message about a refused caller.
+  /// Waits for a message about a refused caller, and returns all these messages, one a line.
   std::string refused() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [&] { return !refused_.empty(); });
@@ -251,7 +251,7 @@ TEST_F(TlsLink, OfAnOldVersionIsRefused) {
   expect_served(here);
 }
 
-/// Passes one call on, and keeps the bytes that the caller sent.
+/// Passes calls on to a task, and keeps the bytes that each caller sent.
 class Recorder {
  public:
   explicit Recorder(const std::string& to) : listening_(listen_at({"127.0.0.1", 0})), to_(to) {

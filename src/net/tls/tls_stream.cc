@@ -90,7 +90,7 @@ int TlsStream::take_in(char* data, int bytes, bool& again) {
   return int(taken);
 }
 
-/// Sends the encrypted bytes. Returns false if some found no room; errno says why.
+/// Sends the encrypted bytes. Returns false if some of them could not be sent; errno says why.
 bool TlsStream::flush() {
   while (out_begin_ < out_.size()) {
     const ssize_t sent = ::send(fd_, out_.data() + out_begin_, out_.size() - out_begin_,
@@ -132,8 +132,8 @@ ByteStream::Need TlsStream::open() {
   return open_ ? Need::kNothing : Need::kReadable;
 }
 
-/// Tells the caller that its proof was accepted. With TLS alone, the caller would learn that only
-/// from its first read.
+/// The called side tells the caller with one byte that its proof was accepted, and the caller waits
+/// for this byte. With TLS alone, the caller would learn that only from its first read.
 int TlsStream::welcome() {
   char byte = kWelcome;
   std::size_t bytes = 0;

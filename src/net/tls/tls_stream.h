@@ -36,8 +36,8 @@ class TlsStream final : public ByteStream {
   struct Use {
     /// The stream renews its sending keys after this many bytes.
     std::int64_t renew_after_bytes = std::numeric_limits<std::int64_t>::max();
-    /// The called side sends one byte once it has accepted the caller's proof. The protocols of
-    /// other systems have no such byte.
+    /// True: the called side sends one byte once it has accepted the caller's proof. The protocols
+    /// of other systems have no such byte.
     bool welcomes = true;
   };
   /// `ssl` knows which side it is.

@@ -173,8 +173,8 @@ TEST_F(TlsPair, LeavesNoKeyWhereCoreDumpsLook) {
     if (!line.starts_with("VmFlags:") || !writable) continue;
     const bool left_out = line.find(" dd") != std::string::npos;
     if (left_out && end - begin > kMostSearched)
-      continue;  // skips the shadow memory of a
-                 // sanitizer
+      // This leaves out the shadow memory of a sanitizer.
+      continue;
     std::vector<char> content(end - begin);
     memory.clear();
     memory.seekg(std::streamoff(begin));

@@ -66,13 +66,15 @@ class ForwardingConnection : public Connection {
 struct LinkWrapping {
   /// Makes the receiver that replaces `receiver`, which outlives it.
   std::function<std::unique_ptr<Receiver>(Receiver& receiver, const std::string& peer)> receiver;
-  /// Makes the connection that replaces `connection`; if it is empty, nothing replaces it.
+  /// Makes the connection that replaces `connection`. If this function is empty, nothing replaces
+  /// connections.
   std::function<std::shared_ptr<Connection>(std::shared_ptr<Connection> connection,
                                             const std::string& peer)>
       connection = {};
 };
 
-/// Forwards every call to another link, and wraps its receivers and connections. Owns all of them.
+/// Forwards every call to another link, and wraps its receivers and connections. Owns the link and
+/// the receivers.
 class WrappedLink final : public Link {
  public:
   WrappedLink(std::unique_ptr<Link> link, LinkWrapping wrapping);
@@ -93,7 +95,7 @@ class WrappedLink final : public Link {
   const LinkWrapping wrapping_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Receiver>> receivers_;
-  std::unique_ptr<Link> link_;  // last: its threads call the receivers
+  std::unique_ptr<Link> link_;  // last, so destroyed first: its threads call receivers_
 };
 
 }  // namespace paceline
