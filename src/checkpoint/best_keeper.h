@@ -26,7 +26,8 @@ class BestKeeper {
   /// Marks the checkpoint of that step if its value is better than the best so far and the
   /// checkpoint is whole. Returns true if it is marked now.
   bool note(std::int64_t step, double value);
-  /// Reads the reports of evaluations that ran beside the run, and deletes them.
+  /// Reads the reports of evaluations that ran beside the run, marks the best checkpoint, and
+  /// deletes the reports.
   void take_reports();
 
  private:

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-using Lines = nlohmann::ordered_json;  // the file reads as its documentation does
+using Lines = nlohmann::ordered_json;  // members keep their order
 
 constexpr int kMarkDepth = 4;
 constexpr int kMarkVersion = 1;

@@ -14,7 +14,7 @@ namespace paceline {
 struct BestBy {
   std::string name;      // "loss/valid"
   bool largest = false;  // the largest number is the best; else the smallest
-  /// False when `value` is infinite or NaN.
+  /// True if `value` is the better number. False if it is infinite or NaN.
   bool better(double value, double than) const;
   bool operator==(const BestBy&) const = default;
 };

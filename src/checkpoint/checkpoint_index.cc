@@ -31,7 +31,7 @@ class Names {
   std::set<std::string> names_;
 };
 
-// A file's name leads nowhere else.
+// True if the name is that of a file in the folder itself.
 bool is_plain(const std::string& name) {
   return name.find('/') == std::string::npos && name != "." && name != "..";
 }

@@ -20,7 +20,7 @@ namespace paceline {
 struct SavedSlot {
   std::string name;  // "m"
   DType dtype = DType::kFloat32;
-  bool scalar = false;  // then kInt64: what a rule counts
+  bool scalar = false;  // a count of the rule, in kInt64
   bool operator==(const SavedSlot&) const = default;
 };
 
@@ -32,7 +32,7 @@ struct SavedPiece {
   bool operator==(const SavedPiece&) const = default;
 };
 
-/// The names that numbers in the data stand for, by kind: "classes" in the order of their labels.
+/// Names for numbers in the data, by kind: name i of "classes" belongs to label i.
 using DataNames = std::map<std::string, std::vector<std::string>>;
 
 /// A shared variable.
@@ -40,7 +40,7 @@ struct SavedVariable {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
-  std::string rule;  // its name; empty: not updated by one
+  std::string rule;  // its name; empty: no rule updates it
   std::vector<SavedSlot> slots;
   std::vector<SavedPiece> pieces;  // ordered by rows; every row is in exactly one piece
   /// The rule of the workers' local steps; the workers keep its slots. `rule` then applies what
@@ -66,7 +66,7 @@ struct SavedTask {
   // The file with its local variables; empty: it has none.
   std::string file;
   std::vector<TensorInfo> local;            // their names tell graphs apart: "train/lstm/h"
-  std::map<std::string, double> sums = {};  // so far, by name: "cost"; finite
+  std::map<std::string, double> sums = {};  // so far, by name: "cost"; all are finite
   bool operator==(const SavedTask&) const = default;
 };
 
@@ -78,16 +78,16 @@ struct CheckpointIndex {
   static constexpr std::int64_t kNoStep = -1;
 
   std::int64_t global_step = kNoStep;
-  std::map<std::string, std::string> notes;  // of the run: "model", "seed", …
+  std::map<std::string, std::string> notes;  // facts about the run: "model", "seed", …
   std::vector<WrittenFile> files;
   std::vector<SavedVariable> variables;
   std::vector<SavedTask> tasks;
   DataNames data = {};  // empty: not known
   // The names that an export gives to modules; scopes that are not listed keep their own names.
   ModuleNames modules = {};
-  std::map<std::string, std::string> settings = {};  // of the program, those that were given
+  std::map<std::string, std::string> settings = {};  // of the program, if given
 
-  /// Throws kNotFound naming the nearest.
+  /// Returns the variable of this name. Throws kNotFound naming the nearest one.
   const SavedVariable& variable(std::string_view name) const;
   const SavedTask* task(std::string_view name) const;  // null: not saved
 
@@ -100,7 +100,7 @@ struct CheckpointIndex {
 
 /// Returns the text in valid UTF-8, as the index needs it; other bytes are replaced.
 std::string kept_text(const std::string& text);
-/// The same of names.
+/// Makes each of the names valid UTF-8, as kept_text does.
 DataNames kept_names(DataNames names);
 
 /// Returns how an array of a piece appears in its file: the value of a whole variable as "w", and
@@ -108,8 +108,9 @@ DataNames kept_names(DataNames names);
 /// "w[0:512]:m". A scalar slot has the shape (1).
 TensorInfo piece_tensor(const SavedVariable& variable, const SavedPiece& piece, std::size_t array);
 
-/// Throws kDataLoss that begins with `path` if the parts do not fit together: a name that appears
-/// twice, rows of a variable that no piece or several pieces hold, or a file that is not listed.
+/// Throws kDataLoss that begins with `path` if the parts do not fit together, for example a name
+/// that appears twice, rows of a variable that no piece or several pieces hold, or a file that is
+/// not listed.
 void check_index(const CheckpointIndex& index, const std::string& path);
 
 }  // namespace paceline

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Takes names as other programs give them.
+// The ending that other programs give to the index of several safetensors files.
 constexpr std::string_view kSeveralFilesEnding = ".safetensors.index.json";
 constexpr std::string_view kBestEnding = ":best";
 constexpr const char* kTensorFiles[] = {"model.safetensors.index.json", "model.safetensors"};

@@ -23,7 +23,7 @@ struct SavedRows {
   std::vector<Tensor> slots;
 };
 
-/// An open checkpoint. Values are read when they are asked for. Any number of threads.
+/// An open checkpoint. Values are read when they are asked for. Any number of threads may use it.
 class CheckpointReader {
  public:
   /// `path` is a checkpoint's folder, its index, a single safetensors file, or the index of several
@@ -35,11 +35,11 @@ class CheckpointReader {
   const std::string& path() const { return path_; }
   const CheckpointIndex& index() const { return index_; }
 
-  /// Throws kNotFound naming the nearest variable.
+  /// Reads a whole variable and its slots. Throws kNotFound naming the nearest variable.
   SavedRows read(std::string_view name) const;
-  /// Reads rows [first_row, first_row + rows), from all files that hold some of them. A scalar slot
-  /// is the largest of those of the pieces. Throws kInvalidArgument if the variable has no such
-  /// rows.
+  /// Reads rows [first_row, first_row + rows), from all files that hold some of them. If the pieces
+  /// in these files have different values of a scalar slot, returns the largest. Throws
+  /// kInvalidArgument if the variable has no such rows.
   SavedRows read_rows(const SavedVariable& variable, std::int64_t first_row,
                       std::int64_t rows) const;
   /// Reads one array of the variable (0: the value, 1 + s: slot s) into memory of exactly the right

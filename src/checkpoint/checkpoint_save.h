@@ -31,7 +31,7 @@ namespace paceline {
 /// object at a time in a folder of checkpoints.
 class CheckpointSave {
  public:
-  /// Makes the folder of `checkpoints`, with its parents, if it does not exist. Throws as Disk
+  /// Removes what a killed process has left, and makes folder(), with its parents. Throws as Disk
   /// does.
   CheckpointSave(const Checkpoints& checkpoints, std::int64_t step,
                  const Disk& disk = Disk::machine());
@@ -41,10 +41,10 @@ class CheckpointSave {
 
   /// The folder for the new files: CHECKPOINTS/step-N.part.
   const std::string& folder() const { return folder_; }
-  /// Checks that every file exists with its size, and returns the checkpoint's path. The checkpoint
-  /// is that of the index's step: the shards may be a few steps ahead. If there is a whole
-  /// checkpoint of this step already, that one stays and this one is dropped. Throws kDataLoss
-  /// naming a file, or as Disk does.
+  /// Writes the index, checks that every file exists with its size, gives the folder its name, and
+  /// returns the checkpoint's path. The step of the checkpoint is that of the index: the shards may
+  /// be a few steps ahead. If there is a whole checkpoint of this step already, that one stays and
+  /// this one is dropped. Throws kDataLoss naming a file, or as Disk does.
   std::string finish(const CheckpointIndex& index);
 
  private:
@@ -54,7 +54,8 @@ class CheckpointSave {
   bool finished_ = false;
 };
 
-/// "shard-0-of-2.safetensors", "local-worker-0.safetensors".
+/// These functions return names such as "shard-0-of-2.safetensors" and
+/// "local-worker-0.safetensors".
 std::string shard_name(int shard, int shards);
 std::string local_name(const std::string& task);
 

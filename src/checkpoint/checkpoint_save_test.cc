@@ -104,8 +104,9 @@ TEST(CheckpointSave, OfAStepThatIsThereChangesNothingUnlessItIsTorn) {
   EXPECT_EQ(CheckpointReader(path).index().variable("embedding").pieces.size(), 2u);
 }
 
-// The process ends before any one of its calls to the file system. It must leave the older
-// checkpoint whole, or the new one, and the next save must find no obstacle.
+// Each save ends one call to the file system later than the save before, as if the process had died
+// there. It must leave the older checkpoint whole, or the new one, and the next save must find no
+// obstacle.
 TEST(CheckpointSave, StoppedAnywhereItLeavesAWholeOne) {
   const Folder folder;
   save_sample(folder.path(), 1, 2);
@@ -131,8 +132,8 @@ TEST(CheckpointSave, StoppedAnywhereItLeavesAWholeOne) {
   for (const std::string& name : folder.names()) EXPECT_THAT(name, HasSubstr("step-1000"));
 }
 
-// The run also keeps its best checkpoint. Before whichever call to the file system the process
-// ends, the mark must name a whole checkpoint and its value.
+// The run also keeps its best checkpoint. Wherever the process ends, the mark must name a whole
+// checkpoint and its value.
 TEST(CheckpointSave, StoppedAnywhereItLeavesTheBestOneWhole) {
   const Folder folder;
   const BestBy by{"loss/valid", false};

@@ -22,7 +22,7 @@ constexpr const char* kBestName = "best.json";
 constexpr std::string_view kReportPrefix = "evaluated-", kReportEnding = ".json";
 constexpr std::uint64_t kMaxMarkBytes = std::uint64_t{1} << 20;
 
-// N of "step-N".
+// Returns N of "step-N"; nullopt for any other name.
 std::optional<std::int64_t> step_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());

@@ -42,7 +42,8 @@ class Checkpoints {
     std::vector<FoundCheckpoint> torn;  // newer ones, skipped; the user is told
   };
   Newest newest_whole(WholeCheck check) const;
-  /// Returns the newest checkpoint, for the message of an error.
+  /// Returns the newest whole checkpoint, for the message of an error; nullopt if there is none, or
+  /// if it cannot be read.
   std::optional<FoundCheckpoint> newest_to_name() const;
 
   /// Deletes checkpoints, and returns their paths. Keeps the last `count` whole ones (at least 1),
@@ -92,7 +93,7 @@ std::string why_torn(const std::string& path, WholeCheck check);
 CheckpointIndex read_index(const std::string& path);
 
 constexpr const char* kIndexName = "index.json";
-/// No index is longer.
+/// The most bytes of an index; a longer file is refused.
 constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{1} << 28;
 
 }  // namespace paceline

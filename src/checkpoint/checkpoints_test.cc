@@ -76,7 +76,7 @@ TEST_F(CheckpointsTest, AFileThatIsMissingTearsIt) {
               HasSubstr("shard-0-of-2.safetensors: No such file"));
 }
 
-/// No further file can be opened meanwhile.
+/// While this object lives, no further file can be opened.
 class NoDescriptors {
  public:
   NoDescriptors() {

@@ -9,13 +9,14 @@
 
 namespace paceline {
 
-/// The calls to the file system by which checkpoints are saved. Any thread. Every call but `remove`
-/// throws an Error that names the path and the system's reason: kNotFound if a file or folder
-/// cannot be made, kUnavailable if a file cannot be written or renamed (a full disk).
+/// The calls to the file system by which checkpoints are saved. Any thread may make them. Every
+/// call but `remove` throws an Error that names the path and the system's reason: kNotFound if a
+/// file or folder cannot be made, kUnavailable if a file cannot be written or renamed (a full
+/// disk).
 class Disk {
  public:
   virtual ~Disk() = default;
-  /// This machine's own.
+  /// Returns the file system of this machine.
   static const Disk& machine();
 
   /// Makes the folder and its parents. It is no error if the folder exists already.

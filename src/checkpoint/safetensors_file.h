@@ -14,11 +14,11 @@
 namespace paceline {
 
 /// An open file whose header was read and checked. Values are read when they are asked for. Any
-/// number of threads.
+/// number of threads may use it.
 class SafetensorsFile {
  public:
-  /// Throws kNotFound if the file cannot be read, and kDataLoss if its content is damaged. Both
-  /// name the path; kDataLoss also names the tensor.
+  /// Throws as InputFile does, and kDataLoss if the file's content is damaged. Errors name the
+  /// path; kDataLoss also names the tensor.
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -32,7 +32,7 @@ class SafetensorsFile {
 
   Tensor read(const StoredTensor& tensor) const;
   /// Reads the bytes of a tensor from `offset` on. Throws kInvalidArgument if the tensor has fewer
-  /// bytes.
+  /// bytes, and kDataLoss if a bool is neither 0 nor 1.
   void read(const StoredTensor& tensor, std::uint64_t offset, std::span<std::byte> into) const;
 
  private:

@@ -29,13 +29,13 @@ struct StoredTensor : TensorInfo {
 };
 
 struct SafetensorsHeader {
-  std::vector<StoredTensor> tensors;            // by offset
+  std::vector<StoredTensor> tensors;            // ordered by offset
   std::map<std::string, std::string> metadata;  // the file's own "__metadata__"
 };
 
 /// The size in bytes of the number N at the start of a file.
 constexpr std::size_t kHeaderLengthBytes = 8;
-/// No header is longer. The format's first library has this limit.
+/// The most bytes of a header, as in the format's first library; a longer header is refused.
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
 /// Lays tensors out one after the other, those with the largest elements first, so that each tensor

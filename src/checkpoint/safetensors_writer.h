@@ -24,7 +24,7 @@ struct WrittenFile {
 /// Writes a safetensors file. Names, types and shapes are known from the start. Values may arrive
 /// in any order of tensors and in pieces of any length, so that the caller needs no second copy of
 /// all values. Nothing is at `path` before finish(), and nothing is left if the object is destroyed
-/// without it. One thread.
+/// without it. For one thread.
 class SafetensorsWriter {
  public:
   /// Throws as encode_header and Disk do.
@@ -37,8 +37,8 @@ class SafetensorsWriter {
   /// Writes the next bytes of tensors()[tensor]. Throws kInvalidArgument naming the tensor if it
   /// gets more bytes than it has; else as Disk does.
   void write(std::size_t tensor, std::span<const std::byte> bytes);
-  /// Syncs the file and gives it its name. Throws kFailedPrecondition naming a tensor that is not
-  /// complete.
+  /// Syncs the file, gives it its name, and returns its facts. Throws kFailedPrecondition naming a
+  /// tensor that is not complete.
   WrittenFile finish();
 
  private:

@@ -29,7 +29,8 @@ std::string torch_leaf(std::string_view leaf) {
   return std::string(found == std::end(kLeaves) ? leaf : found->second);
 }
 
-// Returns the module of a scope: the module of the longest enclosing scope that has one.
+// Returns the module of a scope: that of the longest enclosing scope that has one, with the rest of
+// the scope's name.
 std::string module_of(const std::string& scope, const ModuleNames& modules) {
   for (std::size_t end = scope.size(); end != std::string::npos && end > 0;
        end = scope.rfind('/', end - 1)) {
@@ -167,7 +168,7 @@ bool from_torch(const TorchTensor& tensor, const Tensor& values, const Tensor& v
   if (tensor.form == Form::kSame) {
     std::memcpy(to, from, variable.bytes());
   } else if (tensor.form == Form::kLstmBias || tensor.form == Form::kLstmZero) {
-    // The variable is the sum of both.
+    // The variable is the sum of both biases.
     TorchTensor of_sum = tensor;
     of_sum.form = Form::kLstmBias;
     const std::span<float> sum = variable.data<float>(), part = values.data<float>();

@@ -15,8 +15,8 @@
 namespace paceline {
 
 /// For each scope, the PyTorch module of its variables: "units.0" for "stage1/unit1". A module with
-/// a star is a layer of an LSTM: "lstm.*_l0". A scope inside another one keeps its own name behind
-/// that module's.
+/// a star is a layer of an LSTM: "lstm.*_l0". A scope inside a listed one keeps its own name after
+/// the module's: "units.0.conv1".
 using ModuleNames = std::map<std::string, std::string>;
 
 /// A tensor of a module's state dict, and how it is made from a variable.
@@ -24,12 +24,12 @@ struct TorchTensor {
   enum class Form : std::uint8_t {
     kSame,
     kTransposed,  // nn.Linear has (units, features)
-    // The rows of the input, with the gates in the order i, f, g, o instead of i, g, f, o.
+    // The rows of w for the input, with the gates in the order i, f, g, o instead of i, g, f, o.
     kLstmInput,
-    kLstmHidden,  // the rows of the state
-    kLstmBias,    // nn.LSTM adds two biases: this one
-    kLstmZero,    // and this one, of zeros
-    // The weight of a batch norm without gains: `variable` names its offsets.
+    kLstmHidden,  // the rows of w for the state
+    kLstmBias,    // b; nn.LSTM adds two biases
+    kLstmZero,    // the second bias of nn.LSTM, zeros
+    // The weight of a batch norm without gains; `variable` names its offsets.
     kOnes,
   };
   std::string name;  // "units.0.conv1.weight"

@@ -15,7 +15,7 @@ namespace paceline {
 struct Histogram {
   double min = 0, max = 0, count = 0, sum = 0, sum_squares = 0;
   std::vector<double> limits;  // upper ends, ascending
-  std::vector<double> counts;  // as many
+  std::vector<double> counts;  // one for each limit
 
   static constexpr int kBuckets = 30;
   static Histogram of(std::span<const float> values);
@@ -40,8 +40,8 @@ struct SummaryValue {
 struct SummaryEvent {
   double wall_time = 0;      // seconds since 1970
   std::int64_t step = 0;     // the global step
-  std::string version = {};  // of the file, in its first event
-  // A run began here: later steps in earlier files no longer count.
+  std::string version = {};  // of the file; only in its first event
+  // A run began with this step: earlier events of this and later steps no longer count.
   bool start = false;
   std::string graph = {};  // a GraphDef
   std::vector<SummaryValue> values = {};

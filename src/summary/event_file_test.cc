@@ -101,7 +101,7 @@ TEST_F(EventFile, RefusesAnEventThatIsNone) {
 }
 
 TEST_F(EventFile, SaysWhenTheDiskIsFull) {
-  const StoppingDisk disk(4, StoppingDisk::Then::kFull);  // folder, file, two events
+  const StoppingDisk disk(4, StoppingDisk::Then::kFull);  // the folder, the file and two events
   EventWriter writer(folder_, 0, disk);
   EXPECT_THROW(writer.add({.step = 1}), Error);
   // The disk has room again; this record replaces the one that was cut short.

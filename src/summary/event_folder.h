@@ -22,8 +22,8 @@ struct TaskSummaries {
 };
 
 /// Returns the summaries of every task, by name. `folder` is an --out folder, its summaries/, or
-/// the folder of one task. A later file replaces the numbers that earlier files have for steps
-/// after its begin. Throws kNotFound if there are no event files, and kDataLoss if one is damaged.
+/// the folder of one task. A file of a resumed run replaces the earlier numbers from the first step
+/// of that run on. Throws kNotFound if there are no event files, and kDataLoss if one is damaged.
 std::vector<TaskSummaries> read_summaries(const std::string& folder);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The events of a file, from anybody.
+// Reads the events of a file, which any program may have written.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace paceline {
 /// program may still be writing it.
 class EventReader {
  public:
-  /// Throws kNotFound naming the path.
+  /// Throws as InputFile does.
   explicit EventReader(const std::string& path) : file_(path) {}
 
   /// Returns the next event; nothing at the end. Throws kDataLoss naming file and offset if a

@@ -20,7 +20,7 @@ std::string error_of(Call&& call) {
   return "";
 }
 
-/// Also expects this code of the error.
+/// Also expects that the error has this code.
 template <typename Call>
 std::string error_of(ErrorCode code, Call&& call) {
   return error_of([&] {

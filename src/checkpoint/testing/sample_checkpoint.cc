@@ -12,7 +12,7 @@ Tensor sample_tensor(std::int64_t step, const SavedVariable& variable, const Sav
                      std::size_t array) {
   const TensorInfo info = piece_tensor(variable, piece, array);
   if (info.dtype == DType::kInt64) {
-    // The second piece has seen one update more than the first.
+    // The pieces after the first have seen one update more than the first.
     return Tensor::of<std::int64_t>({1}, {step + (piece.first_row > 0 ? 1 : 0)});
   }
   std::vector<float> values;

@@ -16,8 +16,8 @@ std::vector<SavedVariable> sample_variables(int shards);
 /// Returns the index of these variables, of worker 0 with the local variable "train/lstm/h" (2,2),
 /// and of worker 1 without local variables.
 CheckpointIndex sample_index(std::int64_t step, int shards);
-/// Returns the saved value of element `element` of an array of a variable. Slots that count have
-/// the step as their value.
+/// Returns the saved value of element `element` of an array of a variable. Slots that count do not
+/// have these values, but the step, or one more in the pieces after the first.
 float sample_value(std::int64_t step, const std::string& variable, std::size_t array,
                    std::int64_t element);
 

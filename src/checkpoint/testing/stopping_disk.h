@@ -9,8 +9,9 @@
 
 namespace paceline::testing {
 
-/// A disk that works for a number of calls. The next call fails: either as on a full disk, or as if
-/// the process ended there, after which all calls do nothing.
+/// A disk that works for a number of calls, not counting `remove`. With kFull, the next call fails
+/// as on a full disk, and then the disk works again. With kDead, the next call and all later ones
+/// throw Stopped, as if the process had ended, and `remove` does nothing.
 class StoppingDisk : public Disk {
  public:
   enum class Then { kFull, kDead };
@@ -28,7 +29,7 @@ class StoppingDisk : public Disk {
   }
   void write_at(int file, const std::string& path, std::span<const std::byte> bytes,
                 std::uint64_t offset) const override {
-    // Only half of the last write reaches the file.
+    // Half of the write that fails reaches the file.
     if (left_ == 0) Disk::write_at(file, path, bytes.first(bytes.size() / 2), offset);
     count(path);
     Disk::write_at(file, path, bytes, offset);
