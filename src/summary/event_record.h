@@ -11,10 +11,10 @@ namespace paceline {
 
 constexpr std::size_t kRecordHeadBytes = 12, kRecordTailBytes = 4;
 
-/// Returns the CRC-32C, rotated and shifted as the format asks. Without this, a checksum of bytes
-/// that hold checksums would be a weak one.
+/// Returns the CRC-32C, rotated and with a constant added, as the format asks. Without this, a
+/// checksum of bytes that hold checksums would be a weak one.
 std::uint32_t masked_checksum(std::string_view bytes);
-/// The record that holds `data`.
+/// Returns the record that holds `data`.
 std::string make_record(std::string_view data);
 
 }  // namespace paceline

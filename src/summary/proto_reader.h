@@ -20,7 +20,7 @@ class ProtoReader {
   double float64() const;
   float float32() const;
   std::string_view bytes() const;
-  /// Appends the values of a repeated double: all of them if they are packed, else one.
+  /// Appends the values of a repeated double: all of them if the field is packed, else one.
   void append_to(std::vector<double>& values) const;
 
  private:
@@ -33,7 +33,7 @@ class ProtoReader {
   std::string_view rest_;
   int field_ = 0, wire_type_ = 0;
   std::uint64_t integer_ = 0;
-  std::string_view bytes_;  // of every other type
+  std::string_view bytes_;  // the value of any other type
 };
 
 }  // namespace paceline

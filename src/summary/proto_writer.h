@@ -15,11 +15,11 @@ class ProtoWriter {
   void integer(int field, std::int64_t value);
   void float64(int field, double value);
   void float32(int field, float value);
-  /// A string, bytes, or a message.
+  /// Writes a string, bytes, or a message.
   void bytes(int field, std::string_view value);
   /// Writes the beginning of a field of `size` bytes; the caller then writes these bytes elsewhere.
   void begin_bytes(int field, std::uint64_t size);
-  /// A repeated double, packed.
+  /// Writes a repeated double, packed.
   void packed(int field, std::span<const double> values);
 
   const std::string& message() const { return message_; }

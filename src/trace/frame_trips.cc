@@ -25,7 +25,7 @@ struct FrameKeyHash {
   }
 };
 
-// The direction and message of the frames with a label; a message has the same number in all tasks.
+// The peer and the message of the frames with a label. A message has the same number in all tasks.
 struct FrameKind {
   bool is_known = false;
   std::size_t peer = 0, message = 0;

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// A span of a job's tasks.
+/// The index of a task in a job's list of tasks, and of one of the task's spans.
 struct SpanPlace {
   std::size_t task = 0, span = 0;
   bool operator==(const SpanPlace&) const = default;

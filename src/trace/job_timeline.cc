@@ -1,5 +1,5 @@
-// Merging is pure: it reads files into the spans of all tasks, and functions then change the spans
-// (clock_alignment, frame_trips, timeline_arrows, critical_path).
+// Files are first read into the spans of all tasks. Everything else is a function of these spans
+// (match_frames, align_clocks, put_causes_first, arrows_of, CriticalPaths).
 #include "trace/job_timeline.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// Of two quartzes.
+// The most by which the quartz clocks of two machines drift apart: 50 µs a second.
 constexpr double kMostDriftOfMachines = 5e-5;
 
 TimePoint at_time(std::int64_t nanoseconds) { return TimePoint(Duration(nanoseconds)); }
@@ -75,8 +75,9 @@ std::vector<TaskClock> align_clocks(std::span<const TaskTimeline> tasks) {
   }
 }
 
-// The corrections exist, since with the true times every frame arrives later than it was sent. A
-// clock is moved by no more than one frame requires, so its uncertainty grows by that much at most.
+// The moves exist, since with the true times every frame arrives later than it was sent. Each move
+// is as large as one frame requires. The uncertainty of a clock grows by as much as the clock is
+// moved.
 void put_causes_first(std::span<const TaskTimeline> tasks, std::span<const FrameTrip> trips,
                       std::vector<TaskClock>& clocks) {
   const std::vector<std::size_t> owners = owners_of_clocks(tasks);
@@ -240,13 +241,13 @@ class CriticalPaths::Walk {
     }
     return found;
   }
-  // Returns the last frame that had arrived by now.
+  // Returns the last frame that had arrived by now; kNone if there is none.
   std::size_t last_arrival() const {
     const auto after = std::ranges::lower_bound(index().handled, time_, {},
                                                 [&](std::size_t k) { return span(k).begin; });
     return after == index().handled.begin() ? kNone : *std::prev(after);
   }
-  // Returns the last work that had ended by now.
+  // Returns the last work that had ended by now; kNone if there is none.
   std::size_t last_work() const {
     const auto after = std::ranges::upper_bound(index().worked, time_, {},
                                                 [&](std::size_t k) { return span(k).end; });
@@ -280,7 +281,8 @@ class CriticalPaths::Walk {
   void leave_gap() {
     if (!follow_work(begin_)) go_to(begin_, name() + " other");
   }
-  // Goes to the last work that ended in the task, if it ended after `since`.
+  // Goes to the last work that ended in the task, if it ended after `since`. Returns false if it
+  // did not.
   bool follow_work(std::int64_t since) {
     const std::size_t last = last_work();
     if (last == kNone || span(last).end <= since) return false;
@@ -288,9 +290,9 @@ class CriticalPaths::Walk {
     thread_ = span(last).thread;
     return true;
   }
-  // Now stands at the begin of the span that handles a frame. If the thread did something else
-  // after the frame had been sent, the frame waited for the thread, or arrived behind an earlier
-  // frame.
+  // The walk now stands at the begin of the span that handles a frame. If the thread did something
+  // else after the frame had been sent, the frame waited for the thread, or arrived behind an
+  // earlier frame.
   void follow_frame(std::size_t handled) {
     const std::size_t parent = index().parents[handled];
     if (parent != kNone && !may_wait(task().label_of(span(parent)))) return;
@@ -306,7 +308,7 @@ class CriticalPaths::Walk {
   const CriticalPaths& all_;
   std::size_t task_, thread_;
   std::int64_t time_, begin_ = 0;
-  std::vector<PathPart> parts_;  // the last first
+  std::vector<PathPart> parts_;  // from the last part to the first
 };
 
 std::vector<PathPart> CriticalPaths::path_of(SpanPlace step) const {
@@ -436,7 +438,7 @@ std::vector<TimelineArrow> arrows_of(std::span<const TaskTimeline> tasks,
 
 namespace {
 
-// Workers above ps tasks.
+// Returns a number by which workers come before ps tasks, each in the order of their indices.
 int rank_of_task(const std::string& task) {
   const std::size_t colon = task.find(':');
   const int index = colon == std::string::npos ? 0 : std::atoi(task.c_str() + colon + 1);

@@ -26,14 +26,14 @@ struct TaskClock {
 /// least uncertainty.
 std::vector<TaskClock> align_clocks(std::span<const TaskTimeline> tasks);
 
-/// Moves clocks within their uncertainty until every frame arrives later than it was sent.
+/// Moves clocks within their uncertainty, so that no frame arrives before it was sent.
 void put_causes_first(std::span<const TaskTimeline> tasks, std::span<const FrameTrip> trips,
                       std::vector<TaskClock>& clocks);
 
 /// Changes all times to those of the first task's clock.
 void change_to_one_clock(std::vector<TaskTimeline>& tasks, std::span<const TaskClock> clocks);
 
-/// "worker:0 kernels", "link worker:0 to ps:0", "ps:0 applies rules".
+/// A part of a path: "worker:0 kernels", "link worker:0 to ps:0", "ps:0 applies rules".
 struct PathPart {
   std::string what;
   std::int64_t begin = 0, end = 0;

@@ -35,7 +35,7 @@ class JobTimelineWriter {
   JobTimelineWriter(const JobTimeline& job, const TimelineDetail& detail, std::size_t most_bytes)
       : job_(job), detail_(detail), most_bytes_(most_bytes) {}
 
-  // False when it is too large.
+  // Returns false if the file would be too large.
   bool write() {
     start_ = std::numeric_limits<std::int64_t>::max();
     for (const TaskTimeline& task : job_.tasks) {
@@ -56,7 +56,7 @@ class JobTimelineWriter {
   TimelinePlace place_of(std::size_t task, const TimelineSpan& span) const {
     return {process_of(task), int(span.thread) + 1};
   }
-  // Then it is tried again with less.
+  // True if there are too many bytes. A new writer then tries with less detail.
   bool is_full() const { return lines_.size() > most_bytes_; }
   void add(const std::string& line) {
     if (!lines_.empty()) lines_ += ",\n";

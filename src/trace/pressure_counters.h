@@ -25,9 +25,9 @@ PressureCounters read_pressure_counters();
 std::optional<double> queued_seconds(std::int64_t thread);
 std::int64_t calling_thread();
 
-/// Returns the share of the time between two readings in which threads of this process could run,
-/// but other programs had the cores; nothing if the system does not tell. The time of threads that
-/// have ended in between is missing.
+/// Of the time in which threads of this process could run between two readings, returns the share
+/// in which they waited for a free core; nothing if the system does not tell. The time of threads
+/// that have ended in between is missing.
 std::optional<double> queued_share(const PressureCounters& before, const PressureCounters& after);
 
 /// Returns the ticks for which a core was busy with a process of this machine, from a line of

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A file has microseconds with three digits.
+// The microseconds in a file have three decimals.
 std::int64_t nanoseconds_in(const Json& microseconds) {
   return std::llround(microseconds.get<double>() * 1e3);
 }

@@ -28,7 +28,8 @@ class StepAccount {
     current_ = activity;
     return before;
   }
-  /// Also shows the waits of DeviceWaitScope in the timeline, which must outlive this object.
+  /// From now on, the waits of DeviceWaitScope also appear in the timeline, which must outlive this
+  /// object.
   void show_device_waits(Timeline& timeline);
   /// Forgets all times; from now on, time counts as kOther.
   void reset();

@@ -23,7 +23,7 @@ struct Stops {
 double stopped_seconds(double asked, double took, double queued);
 
 /// Runs a thread that sleeps five times a second and measures how long it slept. Any thread may
-/// call.
+/// call stops().
 class StopWatch {
  public:
   StopWatch();

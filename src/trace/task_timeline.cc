@@ -16,7 +16,7 @@
 namespace paceline {
 namespace {
 
-// It changes whenever the machine is started.
+// Returns an id that changes whenever the machine is started.
 std::string machine_of_this_process() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -24,7 +24,7 @@ std::string machine_of_this_process() {
   return id;
 }
 
-// A time namespace shifts the clock.
+// Returns the id of this process's time namespace, since such a namespace shifts the clock.
 std::string clock_of_this_process() {
   std::error_code none;
   return std::filesystem::read_symlink("/proc/self/ns/time", none).string();
@@ -32,7 +32,8 @@ std::string clock_of_this_process() {
 
 std::int64_t nanoseconds_of(TimePoint time) { return time.time_since_epoch().count(); }
 
-// Names a thread of a pool or a link by its work, since it has no name of its own.
+// Returns the name that a thread was given. For a thread without one, returns "link" if the event
+// is a frame's, and an empty text otherwise.
 std::string name_of_thread(const Timeline& timeline, const Timeline::Event& event) {
   std::string name = timeline.name_of_thread(event.thread);
   if (name.empty() && event.label->category == "frame") return "link";

@@ -17,7 +17,7 @@ pid_t this_thread() {
   return id;
 }
 
-// The most events of one step, for a large graph or for a ps with many chunks.
+// The places for the events of one step; enough for a large graph or for a ps with many chunks.
 constexpr std::int64_t kMostInAStep = 4096;
 
 std::size_t places_for(std::int64_t steps, std::size_t most) {
@@ -61,7 +61,7 @@ std::vector<Timeline::Event> Timeline::events() const {
   std::vector<Event> events;
   const std::size_t count = std::min(next_.load(), places_.size());
   for (std::size_t i = 0; i < count; ++i) {
-    // A thread may be adding it right now.
+    // A thread may be filling this place right now.
     if (places_[i].filled.load(std::memory_order_acquire)) events.push_back(places_[i].event);
   }
   return events;

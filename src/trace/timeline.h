@@ -33,9 +33,9 @@ struct FrameMark {
   bool operator==(const FrameMark&) const = default;
 };
 
-/// Records own steps [first, end) of a task. Any thread adds events. Adding allocates nothing, and
-/// events for which there is no room are only counted. A caller that adds events first asks
-/// recording(), which costs one comparison if recording is off.
+/// Records a task's own steps from `first_step` to before `end_step`. Any thread may add events.
+/// Adding allocates nothing, and events for which there is no room are only counted. A caller that
+/// adds events first asks recording(), which costs one comparison if recording is off.
 class Timeline {
  public:
   struct Event {
@@ -46,13 +46,13 @@ class Timeline {
     pid_t thread = 0;
     FrameMark frame = {};
   };
-  static constexpr std::size_t kMostEvents = std::size_t{1} << 19;  // and 4096 a step
+  static constexpr std::size_t kMostEvents = std::size_t{1} << 19;  // or 4096 a step, if fewer
 
   Timeline(std::int64_t first_step, std::int64_t end_step, std::size_t most_events = kMostEvents);
 
-  /// Valid as long as the timeline. Allocates.
+  /// Makes a label, which is valid as long as the timeline. Allocates.
   const TimelineLabel* label(TimelineLabel label);
-  /// How the calling thread is called. Allocates.
+  /// Names the calling thread. Allocates.
   void name_thread(const std::string& name);
 
   /// Tells the timeline that the task has reached this own step. Steps never go back.
@@ -73,7 +73,7 @@ class Timeline {
   /// Returns the events that were added so far, in no order.
   std::vector<Event> events() const;
   std::size_t dropped() const;
-  /// Empty when it was not named.
+  /// Returns the name of a thread; empty if it was not named.
   std::string name_of_thread(pid_t thread) const;
 
   /// Tells which task ("worker:1") the link's `peer` is. Allocates.
@@ -87,9 +87,9 @@ class Timeline {
     const std::int64_t step = step_.load(std::memory_order_relaxed);
     return step + kClocksBefore >= first_step_ && step <= end_step_;
   }
-  /// Adds a round trip to a task. The first one allocates.
+  /// Adds the sample of a round trip to a task. Allocates if it is the first one to this task.
   void add_clock_sample(const std::string& task, const ClockSample& sample);
-  /// By task.
+  /// Returns the samples of each task.
   std::map<std::string, ClockSamples> clock_samples() const;
 
  private:

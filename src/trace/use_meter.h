@@ -16,9 +16,10 @@ namespace paceline {
 /// The causes that kept a process from working between two moments. A number is empty when the
 /// system does not tell it.
 struct Pressure {
-  /// The share of the time in which the threads could run, but no core was free for them.
+  /// Of the time in which threads of the process could run, the share in which no core was free for
+  /// them.
   std::optional<double> queued = {};
-  /// The share of the time in which no core was free for the thread that began to measure.
+  /// The share of the time in which no core was free for the thread that called UseMeter::start.
   std::optional<double> waited = {};
   /// The average number of cores that all processes of the machine kept busy.
   std::optional<double> machine_cores = {};
@@ -30,22 +31,22 @@ struct Pressure {
   bool operator==(const Pressure&) const = default;
 };
 
-/// The use of a machine between two moments. A number is empty when the system does not tell it.
+/// What this process used between two moments. A number is empty when the system does not tell it.
 struct MachineUse {
   double seconds = 0;  // between them
   // The core time of all threads, including the time that the system spends for them.
   double core_seconds = 0;
-  std::optional<std::int64_t> disk_read, disk_written;  // bytes, beyond the system's cache
+  std::optional<std::int64_t> disk_read, disk_written;  // bytes that passed the system's cache
   std::optional<std::int64_t> peak_memory;              // bytes, since the process began
   Pressure pressure = {};
 };
 
-/// Any thread.
+/// Any thread may use it.
 class UseMeter {
  public:
-  /// Measures from now on, at the first call.
+  /// Begins to measure. Later calls do nothing.
   void start();
-  /// Until now; nothing before start().
+  /// Returns the use since start(); nothing before start().
   std::optional<MachineUse> measure() const;
 
  private:
