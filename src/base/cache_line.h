@@ -1,4 +1,5 @@
-// The unit of memory that two cores cannot write at once without taking it from each other.
+// A cache line is the unit of memory that two cores cannot write at once without taking it from
+// each other.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@ namespace paceline {
 /// One limit: the smallest of the process's own group and of all groups above it.
 struct GroupLimit {
   std::int64_t most = 0;
-  std::string file;  // that sets it, such as "/sys/fs/cgroup/job/memory.max"
+  std::string file;  // sets the limit: "/sys/fs/cgroup/job/memory.max"
   // How much of the limit all processes of the group use now; 0: unknown.
   std::int64_t used = 0;
 };

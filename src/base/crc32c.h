@@ -17,8 +17,8 @@ struct Crc32cMethod {
   const char* name;
   std::uint32_t (*compute)(std::span<const std::byte> bytes, std::uint32_t before);
 };
-/// The methods that this processor can run, the fastest last. The first one takes a byte at a time
-/// and is the oracle of the others.
+/// The methods that this processor can run, the fastest last. The first one takes a byte at a time,
+/// and tests compare the others with it.
 std::span<const Crc32cMethod> crc32c_methods();
 
 }  // namespace paceline

@@ -30,7 +30,8 @@ class Crc32cBy : public ::testing::TestWithParam<Crc32cMethod> {};
 
 TEST_P(Crc32cBy, IsThatOfTheStandard) {
   const auto compute = GetParam().compute;
-  // RFC 3720, appendix B.4: zeros, ones, up, down, and a SCSI command; then the usual check value.
+  // RFC 3720, appendix B.4: zeros, ones, rising bytes, falling bytes, and a SCSI command. Then the
+  // usual check value.
   EXPECT_EQ(compute(std::vector<std::byte>(32), 0), 0x8a9136aau);
   EXPECT_EQ(compute(std::vector<std::byte>(32, std::byte{0xff}), 0), 0x62a8ab43u);
   EXPECT_EQ(compute(rising_bytes(32, 0, 1), 0), 0x46dd794eu);

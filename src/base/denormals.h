@@ -1,7 +1,7 @@
 // Numbers too small for float32's full precision (below 1.2e-38) count as zero where Paceline
 // computes. Processors take some hundred cycles for each, and the gradients of a softmax that is
-// sure of its answer are full of them: they made a step of ptb small 4 times as long. TensorFlow's
-// kernels do the same.
+// sure of its answer are full of them: they made a step of the model ptb small 4 times as long.
+// TensorFlow's kernels do the same.
 #pragma once
 
 #ifdef __x86_64__

@@ -13,7 +13,7 @@ namespace paceline {
 
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
-/// Four random words for a 64-bit key and a 128-bit counter.
+/// Returns four random words for a 64-bit key and a 128-bit counter.
 inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_low,
                           std::uint64_t counter_high) {
   std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);

@@ -34,15 +34,16 @@ class ThreadPool {
 
   int threads() const { return threads_; }
   /// Calls function(0) … function(tiles − 1), each once, on any thread in any order, and returns
-  /// when all calls have returned. Throws the first exception of a tile. Allocates nothing. Idle
-  /// threads stay awake for half a millisecond, mostly yielding their core to others that want it,
-  /// and then sleep.
+  /// when all calls have returned. Throws the first exception of a tile; tiles that had not begun
+  /// are then left out. Allocates nothing. Idle threads stay awake for half a millisecond, mostly
+  /// yielding their core to others that want it, and then sleep.
   void run_tiles(std::int64_t tiles, TileFunction function);
 
   /// Does what run_tiles does, but each thread begins with its own part of the tiles. Its part is
   /// the same in every call with as many tiles, so what it read then may still be in its cache.
-  /// After that it takes tiles that others have not begun. If `backwards`, it goes through parts
-  /// from their end: a caller that alternates reads first what was read last.
+  /// After its part, a thread takes tiles that others have not begun. If `backwards` is true,
+  /// threads go through parts from their end: a caller that alternates reads first what was read
+  /// last.
   void run_own_tiles(std::int64_t tiles, bool backwards, TileFunction function);
 
   /// Splits [0, n) into n / `grain` ranges, rounded up, but into no more than four for each thread.

@@ -35,8 +35,8 @@ class VirtualTime {
   bool happens(double probability) { return uniform() < probability; }
   Duration between(Duration least, Duration most);
 
-  /// Return the number of events that have run, and their hash, which two runs share only if they
-  /// were alike.
+  /// These functions return the number of events that have run, and their hash. Two runs have the
+  /// same hash only if they were alike.
   std::uint64_t events() const { return events_; }
   std::uint64_t hash() const { return hash_; }
   /// Makes the number a part of the hash.

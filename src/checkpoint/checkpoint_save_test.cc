@@ -105,7 +105,7 @@ TEST(CheckpointSave, OfAStepThatIsThereChangesNothingUnlessItIsTorn) {
 }
 
 // Each save ends one call to the file system later than the save before, as if the process had died
-// there. It must leave the older checkpoint whole, or the new one, and the next save must find no
+// there. The older checkpoint or the new one must then be whole, and the next save must find no
 // obstacle.
 TEST(CheckpointSave, StoppedAnywhereItLeavesAWholeOne) {
   const Folder folder;
@@ -182,7 +182,8 @@ TEST(CheckpointSave, AFailureAnywhereLeavesTheOlderOneAndNoFiles) {
   }
 }
 
-/// Mounts a file system in a folder, if this process may do so. It disappears with the process.
+/// Mounts a file system in a folder, if this process may do so. The mount disappears with the
+/// process.
 bool mount_small(const std::string& path, unsigned long flags, const char* options) {
   return unshare(CLONE_NEWNS) == 0 &&
          mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

@@ -62,7 +62,7 @@ TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
       [](void* context) {
         auto& frame = *static_cast<Lent*>(context);
         SentCounter::add(&frame.begun);
-        // This pause is long enough to report the end, if the link did not wait for this call to
+        // During this pause the link could report the end, if it did not wait for this call to
         // return.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         frame.told_before = frame.receiver.times_closed();
@@ -84,7 +84,7 @@ TEST_P(ConformanceOfEnds, NorIsTheEndThatThePeerClosesToldBefore) {
   for (int i = 0; i < 3; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
   ASSERT_TRUE(sent.wait(1));
   ends.listener->connection(0)->close(soon());
-  // This pause is long enough to report the end, if the link did not wait for the frames.
+  // During this pause the link could report the end, if it did not wait for the frames.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_TRUE(ends.receiver.times_closed() == 0 || sent.count() == 3);
   ends.far->hold(false);

@@ -1,4 +1,4 @@
-// Frames and shared memory over every link.
+// Tests that every kind of link carries frames and shared memory.
 #include "net/testing/conformance.h"
 
 #include <thread>

@@ -197,7 +197,8 @@ TEST_P(ConformanceOfWaits, WhatHelpLeavesUnsentIsSent) {
     ends.connection->send({}, payload, &SentCounter::add, &sent);
     while (sent.count() < i && !ends.link->help()) {
     }
-    // This thread has helped in the middle of the frame, and helps no longer.
+    // This thread has helped in the middle of the frame, and helps no longer. So another thread
+    // must send the rest.
     ASSERT_TRUE(sent.wait(i));
   }
 }

@@ -35,8 +35,8 @@ HeldPorts::~HeldPorts() {
 // port if both set SO_REUSEADDR and neither listens. If this process only looked the port up and
 // released it, another process could take it before the task starts.
 void HeldPorts::hold_one(const std::string& host, int port) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(1));  // a numeric address is
-                                                                       // resolved at once
+  // A numeric address is resolved at once.
+  const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   SocketAddress address = look_up({host, std::uint16_t(port)}, deadline).front();
   const int fd = socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd >= 0) sockets_.push_back(fd);

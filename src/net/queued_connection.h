@@ -40,7 +40,8 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
 
   /// Queues the frame, and sends it unless another thread is sending.
   void queue(QueuedFrame frame);
-  /// True if a queued frame found no room: some thread must call go_on() when there is room.
+  /// True if queued frames wait for room, or because enough was sent at once. Some thread must then
+  /// call go_on().
   bool waits_for_room() const { return waiting_; }
   /// Sends what waits, unless another thread is sending.
   bool go_on();

@@ -19,8 +19,8 @@ struct QueuedFrame {
   void* context = nullptr;
   /// If this is set, no frame is sent. Instead, this memory is shared under the header's id.
   std::shared_ptr<const SharedMemory> shared = nullptr;
-  /// True if the payload is lent only until the call of send_copy returns. If the frame must wait,
-  /// its payload must then be copied.
+  /// True if the payload is lent only until the call of send_copy returns. A frame that must wait
+  /// longer needs a copy of its payload.
   bool lent_by_call = false;
 
   /// Returns how many bytes the frame takes on a link that adds `framing_bytes` to each payload.

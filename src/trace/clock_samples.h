@@ -11,7 +11,8 @@
 namespace paceline {
 
 /// One round trip. At the time `at` of this clock, the other clock was ahead by `offset`, ± `half`
-/// (half of the round trip). This holds however the delay is divided between the two ways.
+/// (half of the round trip). This holds however the delay is divided between the question and the
+/// answer.
 struct ClockSample {
   TimePoint at;
   Duration offset{}, half{};

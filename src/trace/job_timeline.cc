@@ -75,9 +75,9 @@ std::vector<TaskClock> align_clocks(std::span<const TaskTimeline> tasks) {
   }
 }
 
-// The moves exist, since with the true times every frame arrives later than it was sent. Each move
-// is as large as one frame requires. The uncertainty of a clock grows by as much as the clock is
-// moved.
+// Clocks can be moved so, since with the true times every frame arrives later than it was sent.
+// Each move is as large as one frame requires. The uncertainty of a clock grows by as much as the
+// clock is moved.
 void put_causes_first(std::span<const TaskTimeline> tasks, std::span<const FrameTrip> trips,
                       std::vector<TaskClock>& clocks) {
   const std::vector<std::size_t> owners = owners_of_clocks(tasks);
@@ -182,8 +182,8 @@ void CriticalPaths::index(std::size_t task) {
   std::ranges::stable_sort(to.worked, {}, end_of);
 }
 
-// Follows the path backwards: stands at a time in one thread of a task, and has already reported
-// all later parts of the step.
+// Follows the path backwards. The walk stands at a time in one thread of a task, and has already
+// reported all later parts of the step.
 class CriticalPaths::Walk {
  public:
   Walk(const CriticalPaths& all, SpanPlace step)
@@ -383,7 +383,8 @@ class Arrows {
     put_in_order(arrow);
     arrows_.push_back(std::move(arrow));
   }
-  // Returns the rule that runs within the handling of the frame, else the next rule of the piece.
+  // Returns the rule that runs within the handling of the frame, else the next rule of the piece;
+  // null if there is none.
   const SpanPlace* rule_of(const FrameTrip& push) const {
     const TimelineSpan& received = span(push.received);
     const auto rules = rules_.find({push.received.task, std::to_string(received.frame.piece)});

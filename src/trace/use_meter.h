@@ -33,7 +33,7 @@ struct Pressure {
 
 /// What this process used between two moments. A number is empty when the system does not tell it.
 struct MachineUse {
-  double seconds = 0;  // between them
+  double seconds = 0;  // between the two moments
   // The core time of all threads, including the time that the system spends for them.
   double core_seconds = 0;
   std::optional<std::int64_t> disk_read, disk_written;  // bytes that passed the system's cache

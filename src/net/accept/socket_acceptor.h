@@ -52,12 +52,13 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   void stop();
 
   // A greeting calls the three functions below.
-  /// The greeting has read everything. Returns false if the acceptor accepts no callers any more.
+  /// Called when the greeting has read everything. Returns false if the acceptor accepts no callers
+  /// any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
   /// Reports the refusal of the greeting's caller. The socket stays open until the caller closes
   /// it.
   void tell_refused(const Greeting& greeting, const Error& why);
-  /// The greeting's socket has closed, sent garbage, or stayed silent too long.
+  /// Drops a greeting whose socket has closed, sent garbage, or stayed silent too long.
   void drop(const std::shared_ptr<Greeting>& greeting, const Error& why);
 
  protected:
@@ -72,7 +73,8 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
 
   bool stopped() const { return !listening_; }
   const std::shared_ptr<Poller>& poller() const { return poller_; }
-  /// Makes the call once a socket that is accepted now has had Patience::with_one.
+  /// Makes the call after Patience::with_one: a socket that is accepted now has then had enough
+  /// time.
   void call_late(std::function<void()> call);
 
   std::mutex mutex_;

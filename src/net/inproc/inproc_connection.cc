@@ -70,8 +70,8 @@ std::optional<QueuedFrame> InprocQueue::take(ShortPayload& room) {
 
 /// The caller holds `taking_`.
 std::optional<QueuedFrame> InprocQueue::take_oldest(ShortPayload& room) {
-  // Read before the ring: if it is true, all frames that were pushed earlier are visible in the
-  // ring.
+  // This is read before the ring: if it is true, the ring shows all frames that were pushed
+  // earlier.
   const bool has_rest = has_rest_;
   std::optional<QueuedFrame> frame;
   if (ring_has_come()) {

@@ -46,7 +46,8 @@ TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
   }
 }
 
-/// Delays the sender until the receiver has said where the payload goes.
+/// Raises `asked` when the receiver is asked for a place, and gives the place once `goes_on` is
+/// raised. Until then the payload stays borrowed.
 class SlowReceiver : public TestReceiver {
  public:
   std::span<std::byte> place_payload(const FrameHeader& header) override {

@@ -217,8 +217,8 @@ bool ShmConnection::read_turn() {
 
 ShmConnection::Outcome ShmConnection::guarded_turn() {
   if (failed_) return Outcome::kEnd;
-  const bool nothing_follows = gone_ || is_closed_by_peer();  // read before the turn, which may
-                                                              // still find data
+  // This is read before the turn, since the turn may still find data.
+  const bool nothing_follows = gone_ || is_closed_by_peer();
   try {
     if (reader_.turn(*receiver_, socket_)) return Outcome::kSome;
     return nothing_follows ? Outcome::kEnd : Outcome::kNothing;

@@ -33,7 +33,8 @@ class ShmLink : public Link {
 
   /// Listens, and gives a caller that connects without shared memory to `others`.
   std::string listen(const std::string& address, Acceptor acceptor, Acceptor others);
-  /// Connects to the listener that made the offer; null if it cannot be reached from this host.
+  /// Connects to the listener that made the offer. Returns null if the listener is on another host,
+  /// in another network namespace, or another user's.
   std::shared_ptr<Connection> connect(const Offer& offer, const std::string& address,
                                       Receiver& receiver, Deadline deadline);
   bool has_connections() const { return !connections_->none(); }

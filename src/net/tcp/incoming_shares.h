@@ -13,7 +13,7 @@ namespace paceline {
 /// A stream to this host, and the state that IncomingShares keeps about it.
 struct IncomingStream {
   TcpWay way = {};             // as measured now
-  std::uint64_t received = 0;  // bytes at the last call of bound()
+  std::uint64_t received = 0;  // bytes received by the last call
   double recent = 0;           // most bytes between two calls; decays
 };
 
@@ -36,7 +36,7 @@ class IncomingShares {
   std::size_t bound(std::span<IncomingStream* const> streams, Duration passed);
 
  private:
-  double most_per_s_ = 0;  // the highest rate of all streams together so far, in bytes
+  double most_per_s_ = 0;  // bytes a second: the highest rate of all streams together
 };
 
 }  // namespace paceline

@@ -43,7 +43,7 @@ bool Heartbeat::is_acknowledged(Duration lately) const {
   tcp_info info{};
   socklen_t bytes = sizeof info;
   if (::getsockopt(control_.fd.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return true;
-  int waiting = 0;  // bytes; without a carrier they may not even have been sent
+  int waiting = 0;  // bytes; perhaps not even sent, if a cable is out
   if (::ioctl(control_.fd.get(), SIOCOUTQ, &waiting) != 0) return true;
   return waiting == 0 || std::chrono::milliseconds(info.tcpi_last_ack_recv) < lately;
 }

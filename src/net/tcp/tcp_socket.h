@@ -21,7 +21,7 @@ struct TcpWay {
   Duration round_trip{};  // smoothed
   /// The shortest round trip of the last minutes, which leaves out the time in queues.
   Duration shortest_round_trip{};
-  std::uint64_t received = 0;  // bytes
+  std::uint64_t received = 0;  // bytes, since the connection began
   /// True if the round trip is so short that the path must be within one cluster, where hardly any
   /// packets are lost.
   bool is_short() const { return shortest_round_trip <= std::chrono::milliseconds(10); }
@@ -53,8 +53,8 @@ void bound_under_way(int fd, std::size_t bytes);
 std::span<const std::string_view> better_congestion_controls(std::string_view present,
                                                              bool within_host, bool way_is_short);
 
-/// Tries each of the host's addresses once. Throws as Link::connect does. `address` is for
-/// messages.
+/// Tries the host's addresses in turn, each once, until one connects. Throws as Link::connect does.
+/// `address` is for messages.
 FileDescriptor dial(const std::vector<SocketAddress>& targets, const std::string& address,
                     Deadline deadline);
 

@@ -89,7 +89,7 @@ class TestReceiver : public Receiver {
     std::vector<std::byte> payload;
   };
 
-  /// Keeps payloads up to this size; for longer ones it keeps the header only.
+  /// Keeps the first bytes of each payload, at most this many.
   explicit TestReceiver(std::size_t most_kept = 1 << 16) : most_kept_(most_kept) {}
 
   std::span<std::byte> place_payload(const FrameHeader& header) override {

@@ -17,7 +17,7 @@ struct FreeOpensslContext {
 };
 using OpensslContext = std::unique_ptr<ssl_ctx_st, FreeOpensslContext>;
 
-/// Allows TLS 1.3 and nothing older; no early data, no resumption.
+/// Makes the settings of a connection: TLS 1.3 and nothing older, no early data, no resumption.
 OpensslContext make_openssl_context();
 
 /// A file that the user names, and the flag that names it.
