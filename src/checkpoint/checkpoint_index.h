@@ -85,7 +85,8 @@ struct CheckpointIndex {
   DataNames data = {};  // empty: not known
   // The names that an export gives to modules; scopes that are not listed keep their own names.
   ModuleNames modules = {};
-  std::map<std::string, std::string> settings = {};  // of the program, if given
+  /// The settings of the program that were given, by name.
+  std::map<std::string, std::string> settings = {};
 
   /// Returns the variable of this name. Throws kNotFound naming the nearest one.
   const SavedVariable& variable(std::string_view name) const;

@@ -42,9 +42,10 @@ class CheckpointSave {
   /// The folder for the new files: CHECKPOINTS/step-N.part.
   const std::string& folder() const { return folder_; }
   /// Writes the index, checks that every file exists with its size, gives the folder its name, and
-  /// returns the checkpoint's path. The step of the checkpoint is that of the index: the shards may
-  /// be a few steps ahead. If there is a whole checkpoint of this step already, that one stays and
-  /// this one is dropped. Throws kDataLoss naming a file, or as Disk does.
+  /// returns the checkpoint's path. The step of the checkpoint is that of the index. Since training
+  /// goes on, the shards may be a few steps ahead. If there is a whole checkpoint of this step
+  /// already, that one stays and this one is dropped. Throws kDataLoss naming a file, or as Disk
+  /// does.
   std::string finish(const CheckpointIndex& index);
 
  private:

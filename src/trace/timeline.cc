@@ -1,7 +1,7 @@
 // Wrappers of a device, of a plan's steps and of a link record the timeline (TracedDevice,
 // TracedSteps, TracedConnection); a run without a timeline does not create them. Only rules, and
-// whole steps, test a pointer. Frames carry nothing for their arrows: both sides know a frame's
-// message, piece, offset and step.
+// the parts of a step outside its plan, test a pointer. Frames carry nothing for their arrows: both
+// sides know a frame's message, piece, offset and step.
 #include "trace/timeline.h"
 
 #include <unistd.h>

@@ -18,8 +18,8 @@ enum class SocketRole : std::uint16_t { kData = 0, kControl = 1, kOffer = 2, kSh
 struct Preamble {
   using Token = std::array<std::byte, 16>;
   SocketRole role = SocketRole::kData;
-  /// A random token, the same on both sockets of a connection; for kSharedMemory it is the token of
-  /// the offer.
+  /// A random token, the same on both sockets of a connection. For kSharedMemory it is the token of
+  /// the offer; for kOffer it means nothing.
   Token token{};
 };
 
