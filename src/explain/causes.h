@@ -1,4 +1,5 @@
-// The signs of each cause. Each function returns all it finds, even if the gain is small.
+// The search for causes. Each function returns all causes of its kind that the numbers show, even
+// if the gain is small.
 #pragma once
 
 #include <optional>
@@ -33,19 +34,20 @@ std::vector<Finding> slow_checkpoints(const RunFacts& facts);
 // way_causes.cc
 std::vector<Finding> slow_way(const RunFacts& facts);
 
-/// The fastest of the other ways that the predictor compared, by its flags, and the gain that it
-/// would bring. The gain is the smallest of three: what the prediction expected of that way
-/// compared with the run's own way, what it would be compared with the measured speed, and what it
-/// would be if workers did not wait. Nothing without a prediction.
+/// Another way to distribute the run, which the predictor compared with the run's own way: its
+/// flags, and the gain that it would bring. The gain is the smallest of three: the predicted speed
+/// of that way compared with the predicted speed of the run's own way; the same speed compared with
+/// the measured speed; and the gain if workers did not wait.
 struct BetterShape {
   std::string flags;
   double gain = 1;
 };
 std::optional<BetterShape> best_other_shape(const RunFacts& facts);
-/// Returns this way with a narrower wire, if the predictor has tried one.
+/// Returns the run's own way with a narrower wire; empty if the predictor has tried none.
 std::optional<BetterShape> narrower_wire(const RunFacts& facts);
 
-// Returns "Nothing to gain: 0.97 of what 2 cores can do: …" (no_cause.cc).
+// Returns a finding for a run in which no cause was found, such as "Nothing to gain: 0.97 of what 2
+// cores can do (…)." (no_cause.cc).
 Finding no_cause(const RunFacts& facts);
 
 }  // namespace paceline

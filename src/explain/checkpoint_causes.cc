@@ -21,7 +21,7 @@ std::vector<Finding> slow_checkpoints(const RunFacts& facts) {
   const auto value = [&](const char* key) {
     return facts.run().value("checkpoints", key).value_or(0);
   };
-  // A task that stands still cannot write, so this subtracts the time of its stops from the disk's.
+  // A task that stands still cannot write, so the time of stops is not blamed on the disk.
   const double late = value("late_s") - facts.stood_still();
   const double waited = value("waited_s") - facts.stood_still();
   const bool is_late = late > std::max(kLeastLate, kShareLate * facts.seconds());

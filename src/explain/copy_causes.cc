@@ -12,7 +12,7 @@ namespace paceline {
 namespace {
 
 constexpr double kLeastCopies = 0.15;   // of the time
-constexpr double kSlowerCopies = 1.35;  // than those of others
+constexpr double kSlowerCopies = 1.35;  // times as long as those of others
 
 Finding slower_than_others(const RunFacts& facts, const TaskReport& worker, double others_ms) {
   const double own_ms = *worker.copies_ms;

@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// A cause from outside comes first if its gain is at least this share of the largest.
+// A cause from outside comes first if its gain − 1 is at least this share of the largest gain − 1.
 constexpr double kMayExplain = 0.5;
 
 bool is_from_outside(Limit cause) {

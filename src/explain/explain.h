@@ -8,12 +8,13 @@
 
 namespace paceline {
 
-/// Returns all causes that the numbers show and whose cure would bring something, the one with the
-/// largest gain first.
+/// Returns all causes that the numbers show and whose cure would bring something, by gain, the
+/// largest first. Tasks that stood still, and then large causes from outside the run, come before
+/// all others.
 std::vector<Finding> findings_of(const Report& run);
-/// Returns the first of these causes. If there is none, returns a finding that is no alarm and
-/// tells how near the run came to the limit of its machine. Its sentence is empty if no step was
-/// timed.
+/// Returns the first of these causes. If there is none, the finding tells how near the run came to
+/// the limit of its machine; it is an alarm only if the run is slow and no number says why. Its
+/// sentence is empty if no step was timed.
 Finding explain(const Report& run);
 /// Returns the text of `explain`, for the last lines of a run; empty if no step was timed.
 std::string explanation(const Report& run);

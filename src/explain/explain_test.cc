@@ -57,7 +57,7 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
         slow_down(run.tasks[1], "wait", 1);
         for (int i : {0, 1}) run.tasks[std::size_t(i)].steps_per_s = 9;
       },
-      // The machine's system tells nothing, as in a report of an earlier version.
+      // The operating system tells nothing, as in a report of an earlier version.
       [](Report& run) {
         for (TaskReport& task : run.tasks) task.use = {};
         run.expected.reset();
@@ -90,7 +90,7 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
         run.expected->low = 14;
         run.expected->high = 15.6;
       },
-      // Another way is no faster by much.
+      // Another way is hardly faster.
       [](Report& run) {
         run.expected->other_ways = {{"--ps 2 --workers 2", 21}};
       },

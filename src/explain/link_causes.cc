@@ -11,8 +11,8 @@ namespace paceline {
 namespace {
 
 constexpr double kLeastForLinks = 0.15;  // of the time
-constexpr double kFull = 0.7;            // of what a link carries
-constexpr double kMuchSlower = 0.55;     // of what it could
+constexpr double kFull = 0.7;            // of what a link can carry
+constexpr double kMuchSlower = 0.55;     // of the rate that a link could have
 // The least bytes of a step for which links matter: if there are fewer, the time goes to messages.
 constexpr double kLeastBytes = 2e5;
 constexpr double kMegabyte = 1e6;
@@ -149,8 +149,9 @@ class Links {
     return found;
   }
 
-  // In rounds, a contribution may still be on its way while its worker waits, as all others do for
-  // this contribution. Only the prediction knows how much waiting remains without it.
+  // In rounds, a contribution may still be on its way while its worker already waits for the end of
+  // the round, as all other workers do. Only the prediction knows how much waiting remains if the
+  // contribution arrives sooner.
   double gain_of_round(const Network& slow, double saved, const Others& wait) const {
     const double others = wait.least(RunFacts::share(*slow.worker, "wait"));
     const double own = RunFacts::gain_without(saved), all = RunFacts::gain_without(others);

@@ -17,7 +17,8 @@ constexpr double kLeastFaults = 20;    // pages a second
 constexpr double kLeastMemoryWait = 0.05, kMostWait = 0.95;
 constexpr const char* kWithoutThat = "Without that";
 
-// Everybody waits for a parameter server.
+// Returns the gain if the task did not lose this share of its time. What a ps loses, all workers
+// lose.
 double gain_of(const RunFacts& facts, const TaskReport& task, double share) {
   if (RunFacts::is_timed(task)) return facts.gain_without(task, share);
   return RunFacts::gain_without(share);
@@ -46,8 +47,8 @@ double queued_by_ourselves(const RunFacts& facts) {
 }
 
 // Returns the share of the time for which a task waited for a core. For a worker only the step
-// thread counts, since its other threads delay nobody. For a ps, as many threads count as run at
-// once.
+// thread counts, since its other threads delay nobody. For a ps that would use less than one core,
+// its threads' wait counts in proportion.
 double waited(const TaskReport& task) {
   if (task.is_worker()) return task.use.pressure.waited.value_or(0);
   const double queued = std::min(0.95, task.use.pressure.queued.value_or(0));
@@ -91,7 +92,7 @@ double lost(const Crowd& crowd, const TaskReport& task) {
 double bounded_by_prediction(const RunFacts& facts, double gain) {
   const auto& expected = facts.run().expected;
   if (!expected || facts.steps_per_s() <= 0) return gain;
-  if (facts.steps_per_s() > expected->high) return gain;  // it was off
+  if (facts.steps_per_s() > expected->high) return gain;  // the prediction was off
   return std::min(gain, expected->high / facts.steps_per_s());
 }
 

@@ -15,9 +15,9 @@ namespace paceline {
 namespace {
 
 constexpr double kNear = 0.85;      // of the bound
-constexpr double kMeasured = 1.02;  // of it: more is no noise
+constexpr double kMeasured = 1.02;  // of the bound; noise does not explain more
 constexpr double kHalfExpected = 0.5;
-constexpr double kLeastWaiting = 0.25;  // of the time, in which workers wait
+constexpr double kLeastWaiting = 0.25;  // of the workers' time
 constexpr double kCoresBusy = 0.75;     // the fraction of all cores that the tasks keep busy
 
 // "71% of the time went to kernels"
@@ -101,7 +101,7 @@ std::optional<Finding> untimed_worker(const RunFacts& facts) {
 
 Finding no_cause(const RunFacts& facts) {
   if (facts.workers().empty()) return {};
-  // A task that failed does not report its steps, which by itself explains much.
+  // When a task has failed or the run was short, too few numbers are there to call a run slow.
   const bool whole = facts.run().error.empty() && !facts.is_short();
   if (whole && is_mysterious(facts)) {
     return {.cause = Limit::kNotKnown,

@@ -89,7 +89,8 @@ Finding locked(const TaskReport& ps, double gain) {
           .gain = gain};
 }
 
-// True if the predictor said about this speed, and so about this work of the ps.
+// True if the run is not much slower than predicted, so that the prediction knew the work of the
+// ps.
 bool was_predicted(const RunFacts& facts) {
   constexpr double kNear = 0.7;
   const auto& expected = facts.run().expected;

@@ -66,7 +66,7 @@ double RunFacts::mean_share(std::string_view activity) const {
   return workers_.empty() ? 0 : sum / double(workers_.size());
 }
 
-// Each task measures its use over its own time; the longest of these times is taken.
+// Each task measures its machine over its own time; the measurement over the longest time counts.
 void RunFacts::count_cores() {
   double longest = 0;
   for (const TaskReport& task : run_.tasks) {

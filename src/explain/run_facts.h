@@ -36,8 +36,8 @@ class Others {
 
 /// Another way to distribute the run, which the predictor compared with the run's own.
 struct PredictedShape {
-  std::string flags;              // that ask for it
-  std::optional<JobShape> shape;  // nothing: this version does not know its strategy
+  std::string flags;              // the flags that ask for this way
+  std::optional<JobShape> shape;  // empty: this version does not know its strategy
   double steps_per_s = 0;
 };
 
@@ -49,7 +49,7 @@ class RunFacts {
   const Report& run() const { return run_; }
   /// True for a worker that has timed steps.
   static bool is_timed(const TaskReport& task);
-  /// All of these.
+  /// All workers that have timed steps.
   const std::vector<const TaskReport*>& workers() const { return workers_; }
   /// The parameter servers that have applied something.
   const std::vector<const TaskReport*>& ps() const { return ps_; }
@@ -69,7 +69,7 @@ class RunFacts {
   /// Returns the share of a worker's time in which its device copied from or to the host's memory.
   static double copies(const TaskReport& worker);
   static double host_ops(const TaskReport& worker);
-  /// The mean over all workers.
+  /// Returns the mean of share() over all workers.
   double mean_share(std::string_view activity) const;
   double mean_transfer() const { return mean_share("pull") + mean_share("push"); }
   /// Returns how many cores were busy on the machine that runs all tasks; 0 if it is not known.
@@ -89,7 +89,7 @@ class RunFacts {
   /// Returns how many times as fast the run would be if one worker's own part of a step took this
   /// share of the step less: 1.25 for a gain of a quarter.
   double gain_without(const TaskReport& worker, double share_of_step) const;
-  /// The same, if every worker's step did.
+  /// Returns the gain if every worker's step took this share less.
   static double gain_without(double share_of_step);
 
  private:

@@ -14,7 +14,7 @@ constexpr double kLeastIdle = 0.15;  // the fraction of a worker's time in which
 double idle(const RunFacts& facts) { return facts.mean_transfer() + facts.mean_share("wait"); }
 
 // In a run that is slower than expected, another way may be slower than expected, too. A run that
-// is faster than expected has less to gain. So the smaller gain counts.
+// is faster than expected has less to gain. So the smallest of the gains counts.
 template <typename Counts>
 std::optional<BetterShape> fastest(const RunFacts& facts, Counts&& counts) {
   if (facts.steps_per_s() <= 0) return {};

@@ -12,8 +12,8 @@
 namespace paceline {
 namespace {
 
-constexpr double kSlower = 1.35;                            // than the others
-constexpr double kFewerSteps = 0.9;                         // than the others
+constexpr double kSlower = 1.35;                            // times the kernels' time of the others
+constexpr double kFewerSteps = 0.9;                         // times the speed of the others
 constexpr double kMostlyComputes = 0.5, kLongerWait = 0.2;  // of the time
 constexpr const char* kLikeOthers = "With a device like theirs";
 constexpr double kSmallBatch = 8;     // examples
@@ -24,8 +24,8 @@ double compute_ms(const TaskReport& worker) {
   return 1e3 * RunFacts::share(worker, "compute") / *worker.steps_per_s;
 }
 
-// Returns the time of a step without disturbance: a thread that waits for a core computes longer,
-// and a device does not compute while it copies.
+// Returns how long a step computes without disturbance: a thread that waits for a core computes
+// longer, and a device does not compute while it copies.
 double undisturbed_ms(const TaskReport& worker) {
   const double waited = 1e3 * worker.use.pressure.waited.value_or(0) / *worker.steps_per_s;
   return std::max(0.0, compute_ms(worker) - waited - worker.copies_ms.value_or(0));

@@ -160,7 +160,7 @@ ChildProcess::ChildProcess(const TaskCommand& command, TaskOutput out, TaskOutpu
   close(out_pipe.write_end);
   close(err_pipe.write_end);
   if (pid_ < 0) fail(command, "fork");
-  setpgid(pid_, pid_);  // as the child does: whichever comes first
+  setpgid(pid_, pid_);  // the child calls it, too: the first call counts
   exit_fd_ = int(syscall(SYS_pidfd_open, pid_, 0));
   if (exit_fd_ < 0) fail(command, "pidfd_open");
 }

@@ -13,8 +13,8 @@
 
 namespace paceline {
 
-/// Makes a descriptor readable when a child of this process was stopped or continued. Make one
-/// object per process, before any other thread or child is started.
+/// Makes a descriptor readable when a child of this process was stopped, was continued or has
+/// ended. Make one object per process, before any other thread or child is started.
 class ChildSignals {
  public:
   /// Throws kUnavailable.
@@ -45,12 +45,12 @@ class ChildProcess : public RunningTask {
   /// The pipe to the process's standard input; −1 once that input was ended.
   int in_fd() const { return in_.get(); }
   void watch(std::vector<pollfd>& watched) const override;
-  /// The same of its outputs alone.
+  /// Adds only the descriptors of its outputs.
   void watch_outputs(std::vector<pollfd>& watched) const;
   void forward_output() override;
   bool has_ended() const override;
-  /// True when all processes that hold its outputs have closed them, so that those which it started
-  /// have ended, too.
+  /// True when all processes that hold its outputs have closed them: the process itself and those
+  /// that it has started.
   bool outputs_ended() const { return out_.fd < 0 && err_.fd < 0; }
   void reap() override;
 

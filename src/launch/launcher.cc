@@ -178,8 +178,8 @@ void TaskGroup::end_without(const RunningTask& ps) {
   ask_all(SIGTERM, options_.stop_within);
 }
 
-// Starts the task again. Returns false for a task that would fail again: its command is wrong, or
-// its processes end as soon as they have begun.
+// Starts the task again. Returns false if its host can start none, and for a task that would fail
+// again: its command is wrong, or its processes end as soon as they have begun.
 bool TaskGroup::start_again(std::size_t task) {
   const RunningTask& child = *children_[task];
   Start& start = starts_[task];
@@ -395,9 +395,9 @@ struct StepsMade {
   std::int64_t made = 0;
   // The global step that the run reached; if there are checkpoints, that of the newest one.
   std::int64_t reached = 0;
-  std::int64_t lost = 0;           // global steps after that
+  std::int64_t lost = 0;           // global steps after `reached`
   std::vector<std::string> parts;  // of each worker
-  bool complete = false;           // the parts are all that was made
+  bool complete = false;           // `parts` has all steps that were made
 };
 
 // Counts the steps of a run. ps 0 also counts the steps of workers that failed and left no report.
@@ -711,7 +711,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   const TaskGroupResult result = group.run();
 
   Report merged = merge(read_reports(tasks, files));
-  merged.flags = program_run_of(run).flags;  // without those that it gave its tasks
+  merged.flags = program_run_of(run).flags;  // without the flags that the launcher gave its tasks
   const std::optional<std::int64_t> kept = kept_step(run);
   const StepsMade steps = steps_made(merged, cluster.launch.workers, kept);
   const Ending ending = ending_of(result, steps, run, files);

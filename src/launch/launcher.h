@@ -48,7 +48,7 @@ struct TaskFailure {
 
 struct TaskGroupResult {
   std::optional<TaskFailure> first_failure;      // of a task of the job
-  std::optional<TaskFailure> evaluator_failure;  // which ends nothing
+  std::optional<TaskFailure> evaluator_failure;  // this failure does not end the job
   // Tasks that were killed because they had been stopped for too long.
   std::vector<std::string> stopped;
   bool interrupted = false;
@@ -79,7 +79,7 @@ class TaskGroup {
     std::string prefix;
     TaskStarter* host;
     TimePoint at;
-    int short_lives = 0;  // of its processes, one after the other
+    int short_lives = 0;  // how many of its processes in a row ended soon
   };
 
   std::unique_ptr<RunningTask> begin(const Start& start) const;
@@ -121,12 +121,12 @@ class TaskGroup {
   TaskGroupResult result_;
   TimePoint interrupted_at_;
   bool killed_ = false;
-  bool asked_ = false;  // the launcher told the tasks to end, and so caused their failures
-  int signal_ = 0;      // the signal that told them, and the time that they may take
+  bool asked_ = false;  // the launcher asked the tasks to end, and so caused their failures
+  int signal_ = 0;      // the signal with which it asked, and the time that the tasks may take
   Duration within_{};
-  bool workers_over_ = false;      // only ps are left
-  bool ps_over_ = false;           // only workers are left
-  std::optional<TimePoint> next_;  // when patience ends
+  bool workers_over_ = false;      // no worker runs any more
+  bool ps_over_ = false;           // no ps runs any more
+  std::optional<TimePoint> next_;  // when the tasks are asked to end or, once asked, killed
   // When the wait for tasks that are stopped ends.
   std::optional<TimePoint> stopped_until_;
 };
@@ -140,19 +140,19 @@ struct LaunchProgram {
   LabOptions lab = {};  // emulated hosts for the tasks; none: this machine
   // True for a command of any kind, which learns its task from $PACELINE_TASK.
   bool by_variable = false;
-  std::vector<std::string> task_flags = {};  // that $PACELINE_TASK has, too
+  std::vector<std::string> task_flags = {};  // further flags for $PACELINE_TASK
   // Other hosts, which only a command of any kind can have.
   SshOptions ssh = {};
 };
 
 /// The place of a task, and the resources that the task has there.
 struct TaskPlace {
-  std::string address = {};             // by which the others reach it
+  std::string address = {};             // by which other tasks reach it
   std::vector<std::string> files = {};  // its report, and its timeline if one is asked for
-  int cores = 1;                        // which it shares
-  int workers = 1;                      // with so many workers
-  std::vector<std::string> flags = {};  // that it is given for that place
-  TaskStarter* host = nullptr;          // null: this one
+  int cores = 1;                        // of its host, which it shares
+  int workers = 1;                      // that share these cores
+  std::vector<std::string> flags = {};  // flags that the task gets for that place
+  TaskStarter* host = nullptr;          // null: the task runs on this host
 };
 /// The places of all tasks, in the order in which the tasks are started.
 struct Places {

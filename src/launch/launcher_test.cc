@@ -132,8 +132,8 @@ TEST_F(Launcher, CountsContributionsAsGlobalSteps) {
   EXPECT_THAT(outcome.out, testing::EndsWith("\n1,000 global steps (500 + 500)\n"));
 }
 
-// Without rounds, the local steps of all workers together are the global steps; in rounds, the
-// local steps of each worker are.
+// In rounds, the local steps of one worker are the global steps; without rounds, those of all
+// workers together are.
 TEST_F(Launcher, CountsLocalStepsByWhetherTheyHaveRounds) {
   const char* const local = R"(more='"strategy":"local_sgd",'; write_report '')";
   EXPECT_THAT(launch_shells(local).out,
@@ -338,7 +338,7 @@ TEST_F(Launcher, AWorkerThatCameTooLateIsNoFailure) {
   EXPECT_LT(outcome.seconds, 30);
 }
 
-// worker:0 stops itself after the other tasks have ended, or before.
+// worker:0 stops itself, before or after the other tasks have ended.
 constexpr const char* kStopsTheChief = R"(
 case $task in
   worker:0) kill -STOP $$;;

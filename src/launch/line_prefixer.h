@@ -15,7 +15,7 @@ class LinePrefixer {
   LinePrefixer(std::string prefix, int fd) : prefix_(std::move(prefix)), fd_(fd) {}
 
   void add(std::string_view chunk);
-  /// Writes a last line that has no newline, and ends it.
+  /// Writes what is left, a line without a newline, and adds the newline.
   void finish();
 
  private:

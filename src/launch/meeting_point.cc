@@ -25,7 +25,7 @@ constexpr Duration kForItsWord = std::chrono::seconds(5);
 constexpr Duration kClosingPatience = std::chrono::seconds(2);
 /// How many callers that have not yet said their rank are admitted, beyond one for each rank.
 constexpr std::size_t kMostStrangers = 64;
-/// An ended connection is deleted after this time, when no thread can still be inside it.
+/// An ended connection is deleted this long after its end. By then no thread uses it any more.
 constexpr Duration kForgottenAfter = std::chrono::seconds(5);
 
 TimePoint present() { return std::chrono::steady_clock::now(); }

@@ -26,10 +26,11 @@ class MeetingInbox : public Receiver {
 };
 
 /// Holds a meeting at an address, by driving the state machine `Meeting` with the frames of a link.
-/// The destructor ends the meeting, and tells the processes that wait there.
+/// The destructor ends the meeting, and closes the connections of the processes that wait there.
 class MeetingPoint {
  public:
-  /// Waits for `size` ranks, for as long as `patience`. Throws what Link::listen throws.
+  /// Begins to wait for `size` ranks, of which the first `ps` are ps tasks, at most as long as
+  /// `patience`. Throws what Link::listen throws.
   MeetingPoint(const std::string& address, int size, int ps, Duration patience,
                const std::shared_ptr<const LinkSecurity>& security);
   ~MeetingPoint();
@@ -71,7 +72,7 @@ class MeetingGuest {
   class Call;
 
   std::unique_ptr<Link> link_;
-  std::vector<std::unique_ptr<Call>> calls_;  // of which the last counts
+  std::vector<std::unique_ptr<Call>> calls_;  // one for each try; the last one counts
 };
 
 }  // namespace paceline

@@ -49,7 +49,7 @@ const Shares kShares = {{"share/apply", &PsSummary::apply_share},
                         {"share/queue", &PsSummary::queue_share},
                         {"share/idle", &PsSummary::idle_share}};
 
-// The shares cover all the time until `now`.
+// A share in a PsSummary covers all the time since the ps began, until the summary was made.
 std::vector<SummaryValue> values_between(const PsSummary& last, const PsSummary& now) {
   std::vector<SummaryValue> values;
   const double seconds = now.seconds - last.seconds;
@@ -86,7 +86,7 @@ void PsSummaries::add(const PsSummary& now) {
 }
 
 void PsSummaries::write(const PsSummary& now) {
-  // In a resumed job, earlier runs have made the steps before.
+  // In a resumed job, earlier runs have made the steps before these.
   if (!writer_) writer_.emplace(folder_, now.global_step - now.applied);
   std::vector<SummaryValue> values = values_between(last_, now);
   if (!values.empty()) writer_->add({.step = now.global_step, .values = std::move(values)});

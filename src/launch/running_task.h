@@ -34,7 +34,7 @@ struct TaskCommand {
   bool is_ps = false;
   // If true, lines of its stderr get the task's prefix; else they are passed on unchanged.
   bool prefixed_errors = true;
-  std::vector<std::string> restart_arguments = {};  // when it is started again
+  std::vector<std::string> restart_arguments = {};  // with which it is started again
   bool is_evaluator = false;
   /// The job's key. Each process gets it through its own pipe, from which no other process can
   /// read; --key-file /dev/fd/N, as its last arguments, or $PACELINE_KEY_FILE names the pipe.
@@ -46,16 +46,16 @@ struct TaskCommand {
 
 /// Receives what a process writes to one of its outputs.
 struct TaskOutput {
-  std::function<void(std::string_view chunk)> add;  // cut anywhere
+  std::function<void(std::string_view chunk)> add;  // the chunks are cut anywhere
   std::function<void()> end;
 };
 
-/// Threads: one.
+/// For one thread.
 class RunningTask {
  public:
   explicit RunningTask(const TaskCommand& command)
       : name_(command.name), is_ps_(command.is_ps), is_evaluator_(command.is_evaluator) {}
-  /// Kills it when it still runs.
+  /// Kills the process if it still runs.
   virtual ~RunningTask() = default;
   RunningTask(const RunningTask&) = delete;
   RunningTask& operator=(const RunningTask&) = delete;
@@ -67,7 +67,7 @@ class RunningTask {
   virtual std::string host() const { return ""; }
   bool running() const { return !status_; }
   const ExitStatus& status() const { return *status_; }
-  /// Adds why it ended so.
+  /// Adds the reason why the process ended so.
   void explain(const std::string& why) { status_->why = why; }
   /// True if a signal such as SIGSTOP had stopped it at the last note_stops().
   bool stopped() const { return stopped_; }
@@ -83,9 +83,9 @@ class RunningTask {
   virtual void watch(std::vector<pollfd>& watched) const = 0;
   /// Passes on the output that the task has written so far.
   virtual void forward_output() = 0;
-  /// True when reap() would find it ended.
+  /// True once the process has ended, so that reap() may be called.
   virtual bool has_ended() const = 0;
-  /// Takes the status and the last output.
+  /// Takes the exit status, and passes on the last output.
   virtual void reap() = 0;
 
  protected:

@@ -19,7 +19,7 @@ namespace paceline {
 namespace {
 
 struct Ran {
-  int not_started = 0;  // why not, as errno
+  int not_started = 0;  // errno if gnuplot was not started; else 0
   bool well = false;
   std::string output;
 };

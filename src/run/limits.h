@@ -10,13 +10,13 @@
 namespace paceline {
 
 /// Returns "; ulimit -n allows this process 64 open files" if the error says that descriptors,
-/// threads or memory ran out because of a limit of this process or of its control groups; else
-/// empty.
+/// threads, memory or the size of a file reached a limit of this process or of its control groups;
+/// else empty.
 std::string limit_behind(const std::exception& error,
                          const ControlGroupLimits& groups = control_group_limits());
 
-/// Throws kFailedPrecondition if the control groups allow fewer processes and threads than `least`,
-/// the number that `what` ("1 ps + 2 workers") needs at least.
+/// Throws kFailedPrecondition if the control groups have no room for `least` further processes and
+/// threads, the number that `what` ("1 ps + 2 workers") needs at least.
 void check_processes_allowed(const std::string& what, std::int64_t least,
                              const ControlGroupLimits& groups = control_group_limits());
 

@@ -17,7 +17,7 @@ enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;  // nothing below it is written
-  bool json = false;                 // one object a line
+  bool json = false;                 // each line is a JSON object
   // "ps:0"; empty for text lines that a launcher prefixes with the task's name
   std::string task;
   int fd = 2;  // borrowed
@@ -41,10 +41,11 @@ class Log {
   void error(std::string_view message) const { write(LogLevel::kError, message); }
   void write(LogLevel level, std::string_view message) const;
 
-  /// Keeps a line that the task has printed elsewhere, together with the log's own lines. The page
-  /// shows the last lines while the task runs.
+  /// Keeps a line that the task has printed elsewhere among the log's own last lines. The page
+  /// shows these lines while the task runs.
   void remember(std::string_view line) const;
-  /// Returns the last lines of all levels, oldest first.
+  /// Returns the last lines, oldest first: those of remember(), and those of all levels but kDebug,
+  /// even if LogOptions::level keeps them from being written.
   std::vector<std::string> remembered() const;
 
  private:

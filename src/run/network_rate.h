@@ -1,4 +1,4 @@
-// The rate of this machine's network, and the share of it that a link uses.
+// The rate of this machine's network, and the part of a link's rate that is left for payload.
 #pragma once
 
 namespace paceline {

@@ -11,8 +11,8 @@ namespace paceline {
 struct StagedRun {
   const char* name;
   Limit cause;
-  const char *task, *words;    // that are to be told
-  void (*stage)(Report& run);  // makes it of a healthy run
+  const char *task, *words;    // that the explanation must name
+  void (*stage)(Report& run);  // makes it of the report of a healthy run
 };
 
 /// Expects that explanations name the cause of each run, its task, and these words.

@@ -37,12 +37,12 @@ class Lab {
   void lose(int host, double share);
   /// Unplugs the host: no packet passes any more, and no task is told of it.
   void cut(int host);
-  /// Plugs it in again.
+  /// Plugs the host in again.
   void mend(int host);
   /// Cuts these two hosts off from each other, while all other hosts reach both. No task is told of
   /// it.
   void part(int host, int other);
-  /// Ends that.
+  /// Lets these two hosts reach each other again.
   void reunite(int host, int other);
 
  private:
@@ -54,7 +54,7 @@ class Lab {
 
   const int hosts_;
   const std::string prefix_;  // of the names of its namespaces
-  std::string ip_;            // the path of that program
+  std::string ip_;            // the path of the program ip
 };
 
 /// Returns the reason why no lab can be made here; empty if one can.

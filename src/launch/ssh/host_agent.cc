@@ -66,7 +66,8 @@ bool is_executable(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, unseen) && access(path.c_str(), X_OK) == 0;
 }
 
-// As execvp looks for it.
+// Looks for the program where execvp will look for it. Throws kFailedPrecondition if it is not
+// there.
 void check_program(const std::string& program, const std::string& folder) {
   if (program.find('/') != std::string::npos) {
     if (is_executable(program)) return;
@@ -108,7 +109,7 @@ class HostAgent {
   void send_rest();
   void look_after(Child& child);
   void say_end(const Child& child);
-  /// The launcher is not there any more.
+  /// Asks the tasks to end, since the launcher is lost.
   void leave();
   bool is_over() const;
   bool is_gone(const Child& child) const;
@@ -124,7 +125,8 @@ class HostAgent {
   std::vector<Child> children_;
   TimePoint heard_ = now_here();
   Duration silence_ = kPreparedWithin;
-  std::optional<TimePoint> killed_at_;  // set once the launcher is gone
+  // When what still runs is killed; set once the launcher is lost.
+  std::optional<TimePoint> killed_at_;
 };
 
 HostAgent::HostAgent() : unsent_(agent_greeting()) {
@@ -141,7 +143,7 @@ int HostAgent::run() {
     send_rest();
     status = 1;
   }
-  children_.clear();  // which kills what is left
+  children_.clear();  // kills what still runs
   signals_.drain();
   return status;
 }
@@ -163,8 +165,9 @@ bool HostAgent::is_over() const {
          std::ranges::all_of(children_, [&](const Child& child) { return is_gone(child); });
 }
 
-// A command may have started the program that trains, which then holds its outputs, too. The
-// command's process is not reaped before these are closed, so that its group keeps its number.
+// A command may have started the program that trains, which then holds the command's outputs, too.
+// Once the launcher is lost, the command's process is not reaped before these outputs are closed,
+// so that its process group keeps its number.
 bool HostAgent::is_gone(const Child& child) const {
   return !child.process->running() ||
          (child.process->has_ended() && child.process->outputs_ended());

@@ -34,16 +34,17 @@ struct HostMessage {
 };
 
 /// Returns the bytes of a message, cut into chunks that a pipe takes whole. Between two chunks
-/// another process may write a pulse, which tells the other side that this one is still there.
+/// another process may write a pulse, which tells the other side that the sender still runs.
 std::vector<std::string> chunks_of(const HostMessage& message);
-/// An empty chunk.
+/// Returns an empty chunk.
 std::string pulse();
 
 /// Collects bytes as they arrive, and returns the messages in them.
 class HostMessageReader {
  public:
   void add(std::string_view bytes) { bytes_ += bytes; }
-  /// Returns the next whole message. Throws kDataLoss for bytes that are no message.
+  /// Returns the next whole message; empty if none has arrived. Throws kDataLoss for bytes that are
+  /// no message.
   std::optional<HostMessage> next();
 
  private:
@@ -56,8 +57,8 @@ class HostMessageReader {
 /// The agent's first work: it changes to a folder, and reserves ports and files for tasks.
 struct HostJob {
   std::string folder;
-  std::string program;  // which the tasks will be
-  std::string bind;     // the address to keep ports of: "127.0.0.1"
+  std::string program;  // that the tasks will run
+  std::string bind;     // the address at which ports are reserved: "127.0.0.1"
   int first_port = 0;
   int files = 1;  // for each task
   std::int64_t silence_ms = 0, end_within_ms = 0;

@@ -125,7 +125,7 @@ void RemoteHost::take_places(const HostMessage& ready) {
   const auto of_each = 1 + std::size_t(job_.files);
   if (ready.texts.size() != of_each * job_.tasks.size()) return fail("its answer is no answer");
   cores_ = ready.number;
-  written_.clear();  // such as a banner
+  written_.clear();  // drops output such as a banner
   auto text = ready.texts.begin();
   for (const std::string& task : job_.tasks) {
     places_[task] = {std::uint16_t(number_in(*text)), {text + 1, text + std::ptrdiff_t(of_each)}};

@@ -41,11 +41,12 @@ class RemoteHost : public TaskStarter {
   ~RemoteHost() override;
 
   const std::string& name() const { return host_.name; }
-  /// Nothing is known yet; poll until then.
+  /// True while the host has neither answered nor failed. Poll what watch() adds and call step()
+  /// until then.
   bool is_connecting() const { return failure_.empty() && places_.empty(); }
   /// Why the host cannot be used, in a sentence; empty while it can.
   const std::string& failure() const { return failure_; }
-  /// Ends ssh, and says why.
+  /// Ends ssh, and marks the host as unusable for this reason.
   void fail(const std::string& why);
   int cores() const { return cores_; }
   const Place& place_of(const std::string& task) const { return places_.at(task); }
@@ -56,7 +57,7 @@ class RemoteHost : public TaskStarter {
                                      TaskOutput err) override;
   bool can_start() const override { return failure_.empty(); }
   void watch(std::vector<pollfd>& watched) const { ssh_.watch(watched); }
-  /// Takes what has arrived.
+  /// Handles what ssh has sent, and its end.
   void step();
 
  private:
@@ -64,7 +65,8 @@ class RemoteHost : public TaskStarter {
 
   void say(const HostMessage& message);
   void take_output(std::string_view bytes);
-  /// Takes what comes before the messages.
+  /// Takes the output before the first message: what the user's shell prints, and the agent's
+  /// greeting.
   void take_greeting(std::string_view bytes);
   void take_line(std::string_view bytes);
   void take(const HostMessage& message);
@@ -77,8 +79,8 @@ class RemoteHost : public TaskStarter {
   const SshHost host_;
   HostJob job_;
   const std::map<std::string, std::vector<std::string>> files_here_;
-  TaskOutput lines_;      // of ssh
-  std::string written_;   // by ssh itself
+  TaskOutput lines_;      // what ssh prints, for the user
+  std::string written_;   // the last bytes that ssh printed on its standard error
   std::string greeting_;  // what came before the first message
   bool greeted_ = false;
   HostMessageReader messages_;
@@ -131,13 +133,13 @@ class Pulse {
   int pid_ = -1;
 };
 
-/// Threads: one.
+/// For one thread.
 class RemoteHosts {
  public:
   /// What the launcher knows about the tasks before any host has answered.
   struct Job {
     std::vector<TaskId> tasks;  // as SshOptions::placement has them
-    std::string program;        // which they will be
+    std::string program;        // that the tasks will run
     /// Returns the files on this host that get what the task has written to its files on the other
     /// host.
     std::function<std::vector<std::string>(const TaskId& task)> files_here;
@@ -158,8 +160,8 @@ class RemoteHosts {
   int workers_beside(const TaskId& task) const;
   /// Returns "host:port", the address by which the other tasks reach the task.
   std::string address_of(const TaskId& task) const;
-  /// Returns the flags that make a task listen at all addresses of its host; none if no other task
-  /// connects to it.
+  /// Returns the flags that make a task listen at all addresses of its host; none if there is only
+  /// one host.
   std::vector<std::string> flags_of(const TaskId& task) const;
   /// Returns "3 hosts over ssh (a, b, c)", with the hosts that have tasks.
   std::string where() const;
@@ -173,7 +175,7 @@ class RemoteHosts {
   void wait_for_answers(int ending) const;
 
   const SshOptions options_;
-  std::vector<std::unique_ptr<RemoteHost>> hosts_;  // null: it has no task
+  std::vector<std::unique_ptr<RemoteHost>> hosts_;  // null: no task is on the host
   std::unique_ptr<Pulse> pulse_;
 };
 

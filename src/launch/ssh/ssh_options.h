@@ -31,7 +31,8 @@ struct SshOptions {
   int first_port = 0;  // the first port on each host; 0: the system chooses ports
   // A host, or the launcher, is given up after this time without a sign of life.
   Duration silence = std::chrono::seconds(30);
-  Duration end_within = std::chrono::seconds(12);  // tasks whose launcher was lost
+  /// The time that tasks without a launcher have to end.
+  Duration end_within = std::chrono::seconds(12);
 
   bool asked() const { return !hosts.empty(); }
   bool several() const { return hosts.size() > 1; }

@@ -23,9 +23,9 @@ struct ConfigValue {
 /// Returns a place for errors: "job.toml, line 3, column 5".
 std::string place_of(std::string_view source, int line, int column);
 
-/// `source` is the name of the text in errors. Both throw kUsage, beginning with the place, if the
-/// text is no JSON or TOML, if a key is given twice, or if lists and tables are nested more than 32
-/// deep.
+/// `source` is the name of the text in errors. Both functions throw kUsage, with a message that
+/// begins with the place, if the text is no JSON or TOML, if a key is given twice, or if lists and
+/// tables are nested more than 32 deep.
 ConfigValue parse_json(std::string_view text, const std::string& source);
 ConfigValue parse_toml(std::string_view text, const std::string& source);
 

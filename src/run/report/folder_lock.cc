@@ -32,7 +32,8 @@ std::string holder_of(const std::string& path) {
   return line.empty() ? "its pid is not known yet" : line;
 }
 
-// True if `holder`, "pid 12 on host a" as FolderLock writes it, is a process that has died.
+// True if `holder`, "pid 12 on host a" as FolderLock writes it, names a process of this host that
+// has ended.
 bool has_died(const std::string& holder) {
   int pid = 0;
   const std::size_t host = holder.find(" on host ");

@@ -10,9 +10,9 @@
 
 namespace paceline {
 
-/// Reads values from foreign sources. All functions throw kDataLoss with the place of the value:
-/// "tasks[2].use.cores is no number". Texts and names are made fit to be printed
-/// (base/plain_text.h).
+/// Reads values from foreign sources. A function that does not find the kind of value that it reads
+/// throws kDataLoss with the place of the value: "tasks[2].use.cores is no number". Texts and names
+/// are made fit to be printed (base/plain_text.h).
 class JsonPlace {
  public:
   /// The document must outlive its places.

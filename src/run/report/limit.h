@@ -18,22 +18,22 @@ enum class Limit : std::uint8_t {
   kInput,      // making batches takes longer than the rest of a step
   // Foreseen: limits of a job in which nothing is wrong.
   kDevices,    // devices compute all the time
-  kKernels,    // the same on the cores of hosts
-  kTransport,  // of another system
+  kKernels,    // the cores of hosts run kernels all the time
+  kTransport,  // another system's transport, such as MPI's, is full
   kMemory,     // memory moves as many bytes as it can
   kCores,      // the cores are used up, not by kernels alone
   kAnswers,    // no resource is used up: steps wait for values and answers
-  kOthers,     // the same for other workers
+  kOthers,     // no resource is used up: workers wait for one another
   kExchanges,  // what workers do between their local steps
   kAlone,      // there is one process, whose kernels and rules follow one another
   // Found: faults that no prediction could foresee.
   kNothing,         // nothing stands out
   kNotKnown,        // the run is slow, and no measured number explains it
   kStopped,         // a task stood still
-  kOtherProcesses,  // they take its cores
+  kOtherProcesses,  // other processes use cores that the run needs
   kShortMemory,     // pages are read from a disk, or memory is short
   kDisk,            // the input waits for its files
-  kBadRecords,      // records that are left out
+  kBadRecords,      // the input leaves out bad records
   kInputCores,      // the input's threads lack cores
   kInputCopy,       // batches are copied to where the step reads them
   kWire,            // a link is full, and a narrower wire would be enough
@@ -46,13 +46,13 @@ enum class Limit : std::uint8_t {
   kHostOps,         // the host computes ops for which the device has no kernels
   kWay,             // another way to distribute is faster
   kSmallBatch,      // updates take more than the examples
-  kCheckpoints,     // they are written slowly
+  kCheckpoints,     // checkpoints are written slowly
 };
 
 struct LimitName {
   std::string_view name;  // in reports (`expected.limited_by`) and files (`explain --json`)
   Limit limit;
-  bool predicted = false;  // predictions tell it
+  bool predicted = false;  // true: predictions name this limit, too
 };
 
 constexpr LimitName kLimits[] = {{"link", Limit::kLink, true},

@@ -9,7 +9,7 @@
 namespace paceline {
 
 struct LossWindow {
-  double mean = 0, deviation = 0;  // of a step
+  double mean = 0, deviation = 0;  // of the losses of single steps
   std::int64_t steps = 0;
 
   bool operator==(const LossWindow&) const = default;

@@ -19,20 +19,22 @@ namespace paceline {
 
 /// The member "use" of a task's report (docs/report.md). A number that was not measured is empty.
 struct TaskUse {
-  std::optional<double> cores;                    // that computed, on average
-  std::optional<double> device_busy;              // share of the time; a worker's
+  std::optional<double> cores;  // cores that the task kept busy, on average
+  /// Of a worker: the share of its timed steps in which kernels ran.
+  std::optional<double> device_busy;
   std::optional<double> sent, received;           // over links, bytes/s
   std::optional<double> disk_read, disk_written;  // bytes/s
   std::optional<double> peak_memory;              // bytes
-  double seconds = 0;      // the time in which it was measured; 0: it was not measured
-  Pressure pressure = {};  // what kept it from working
+  double seconds = 0;      // the time over which the use was measured; 0: it was not
+  Pressure pressure = {};  // what kept the task from working
 
   bool operator==(const TaskUse&) const = default;
-  /// Returns such words as "1.93 cores, device busy 98%, network 1.2 MB/s out 3.4 in, …".
+  /// Returns such words as "1.93 cores, device busy 98%, network 3.4 MB/s in 1.2 out, …".
   std::string text() const;
 };
 
-/// `sent` and `received` are the bytes of that time. The result is empty if `use` is.
+/// `sent` and `received` are the bytes of frames in the time that `use` covers. The result is empty
+/// if `use` is.
 TaskUse task_use(const std::optional<MachineUse>& use, std::int64_t sent, std::int64_t received);
 
 /// What a report says about a worker's link to a ps.
@@ -51,9 +53,9 @@ struct LinkReport {
 /// The kernels of one op, over the steps in which they were timed.
 struct KernelReport {
   std::string op;
-  double per_step = 0;  // so many ran in a step
-  double ms = 0;        // that they took in a step
-  double share = 0;     // of the time of all kernels
+  double per_step = 0;  // kernels of this op that ran in a step
+  double ms = 0;        // the time that they took in a step
+  double share = 0;     // their share of the time of all kernels
 
   bool operator==(const KernelReport&) const = default;
 };
@@ -73,13 +75,13 @@ struct TaskReport {
   std::string task;  // "worker:0"
   // Of a worker: its own steps, untimed ones included; of a ps: the contributions that it applied.
   std::int64_t steps = 0;
-  std::optional<double> seconds;  // in which the timed steps were made
+  std::optional<double> seconds;  // the time of the timed steps
   std::optional<double> steps_per_s, examples_per_s;
   std::string unit;  // what examples_per_s counts; a ps has none
   std::optional<double> step_ms_p50, step_ms_p99, step_ms_max;
   /// The fractions of the time that each activity took, in the order of the file. They sum to 1.
   std::vector<std::pair<std::string, double>> share;
-  std::optional<double> hidden_ms;  // per step: transfers behind computing
+  std::optional<double> hidden_ms;  // per step: the time of transfers while kernels computed
   /// The time per step for which copies to and from a device's own memory kept the device busy.
   /// Empty for a device that cannot tell.
   std::optional<double> copies_ms;
@@ -94,7 +96,7 @@ struct TaskReport {
   std::optional<std::int64_t> dropped;
   /// The number of the worker's contributions that were left out because they had NaN or infinity.
   std::optional<std::int64_t> skipped;
-  TaskUse use = {};                   // of its machine
+  TaskUse use = {};                   // its use of its machine
   std::vector<LinkReport> links;      // of a worker, by ps
   std::vector<KernelReport> kernels;  // of a worker: the ops that took the most time
   std::optional<InputReport> input;   // of a worker whose input is a pipeline
@@ -119,8 +121,9 @@ struct ReportSection {
 struct ExpectedSpeed {
   double steps_per_s = 0;    // of all workers
   double low = 0, high = 0;  // 80 of 100 runs are between them
-  std::string limit;         // in words
-  // The kind of its limit: "link", "rules"; empty in reports of versions that did not write it.
+  std::string limit;         // what limits the speed, in words
+  // The name of that limit (LimitName): "link", "rules"; empty in reports of versions that did not
+  // write it.
   std::string limited_by = {};
   std::string way = {};  // the flags that ask for the run's own way; empty: not known
   /// Other ways to distribute the run over the same workers: their flags and expected speeds.
@@ -128,7 +131,8 @@ struct ExpectedSpeed {
   /// The speeds of the machine that the prediction assumed, by the names that a file of hosts uses
   /// (predict/hosts_file.h).
   std::vector<std::pair<std::string, double>> machine = {};
-  // The workers that make these steps together; 0 in reports of versions that did not write it.
+  // The workers that make these steps together; 0 in reports of versions that did not write their
+  // number.
   int workers = 0;
 
   bool operator==(const ExpectedSpeed&) const = default;
@@ -150,7 +154,7 @@ struct Report {
   /// The losses of worker 0's first and last steps; empty for a run of few steps, and in reports of
   /// earlier versions.
   std::optional<LossWindow> loss_begin, loss_end;
-  std::optional<std::int64_t> global_step;  // the last that a worker saw
+  std::optional<std::int64_t> global_step;  // the last one that a worker saw
   std::vector<ReportSection> sections;
   std::optional<ExpectedSpeed> expected;
   std::string error;  // empty: the run went well
@@ -163,12 +167,12 @@ struct Report {
   /// Returns the flag that shows that other commands started some tasks of this run, perhaps on
   /// other machines; empty if one command started all of them.
   std::string_view flag_of_other_commands() const;
-  /// Returns the steps of all tasks together; 0 if the run had nothing to do.
+  /// Returns the sum of the steps of all tasks; 0 if the run had nothing to do.
   std::int64_t steps() const;
-  /// Returns the sum over the workers that made a step; nothing unless the speed of each of them is
-  /// known.
+  /// Returns the sum of the workers' speeds, over the workers that made a step; empty unless each
+  /// of these speeds is known.
   std::optional<double> steps_per_s() const;
-  /// The same of examples.
+  /// Returns the sum of their examples per second, by the same rules.
   std::optional<double> examples_per_s() const;
   /// Returns the JSON text, with all digits that are needed to read the same numbers back.
   std::string to_json() const;

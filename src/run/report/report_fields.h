@@ -18,7 +18,7 @@
 
 namespace paceline {
 
-/// The place of a field in a record, at any depth.
+/// Ways to reach a field in a record, or in a record that this record contains.
 template <typename Record, typename T>
 struct FieldPlace {
   const T& (*of)(const Record& record);
@@ -44,27 +44,29 @@ using FieldValue = std::variant<
     FieldPlace<Record, std::optional<LossWindow>>, FieldPlace<Record, std::optional<ExpectedSpeed>>,
     FieldPlace<Record, std::vector<LinkReport>>, FieldPlace<Record, std::vector<KernelReport>>,
     FieldPlace<Record, std::vector<StageReport>>, FieldPlace<Record, std::vector<TaskReport>>,
-    FieldPlace<Record, std::vector<ReportSection>>,  // each is a member of its own
-    DerivedField<Record, double>, DerivedField<Record, std::string>>;
+    /// Each section is a member of the file's object.
+    FieldPlace<Record, std::vector<ReportSection>>, DerivedField<Record, double>,
+    DerivedField<Record, std::string>>;
 
 /// How to compute a field over the time between two reports of one run.
 enum class OverTime : std::uint8_t {
-  kLast,      // as the later report has it
-  kSum,       // it only grows: the difference
+  kLast,      // the value of the later report
+  kSum,       // the field only grows: the difference
   kStepSum,   // like kSum, but only if steps were timed in between
   kStepMean,  // the mean, weighted by the time of the timed steps
-  kUseSum,    // it grows with `use.seconds`
+  kUseSum,    // the field grows with `use.seconds`: the difference
   kUseMean,   // the mean over `use.seconds`
 };
 
-/// How /metrics has a field.
+/// How /metrics shows a field.
 struct FieldMetric {
-  enum class Value : std::uint8_t { kAsIs, kTimesSteps, kTimesSeconds };  // of the task
+  /// By what the task's value is multiplied.
+  enum class Value : std::uint8_t { kAsIs, kTimesSteps, kTimesSeconds };
 
-  std::string_view name = {};  // without "paceline_"; empty: it is not there
+  std::string_view name = {};  // without "paceline_"; empty: /metrics lacks the field
   std::string_view help = {};
-  /// A label's name and value. If a field has several named numbers, each number's name is the
-  /// value.
+  /// A label's name and value. If the field has several named numbers, each has its own name as the
+  /// label's value.
   std::pair<std::string_view, std::string_view> label = {};
   Value value = Value::kAsIs;
   double times = 1;
@@ -73,9 +75,9 @@ struct FieldMetric {
 
 /// The column in which the page and `paceline top` show a field of a task.
 struct FieldColumn {
-  std::string_view head = {};  // empty: it is not shown
+  std::string_view head = {};  // empty: neither shows the field
   int width = 9;               // its width in a terminal; 0: only the page shows it
-  bool two_digits = false;     // behind the point
+  bool two_digits = false;     // two digits behind the point
   bool of_workers = false;
   // The page leaves the column out for a single task, and if no task has the field.
   bool if_known = false;
@@ -88,13 +90,13 @@ struct ReportField {
   std::string_view unit = {};  // "ms"; empty for a text, and for a number without a unit
   std::string_view help = {};
   FieldValue<Record> value;
-  /// The part of its path that files of earlier versions may lack: "use" of "use.cores". Empty if
-  /// all files have it.
+  /// The beginning of the field's path that files of earlier versions may lack: "use" of
+  /// "use.cores". Empty if all files have the field.
   std::string_view later = {};
   // Records for which this is false lack the field; null: all have it.
   bool (*is_of)(const Record& record) = nullptr;
-  bool if_known = false;    // the file leaves the field out if it is as in an empty record
-  bool may_be_nan = false;  // which is null in the file
+  bool if_known = false;    // the file leaves the field out if its value is that of an empty record
+  bool may_be_nan = false;  // the value may be NaN, which is null in the file
   OverTime over_time = OverTime::kLast;
   int shown_at = 0;  // its place in /metrics and among columns
   /// The tag of the number in event files (docs/summaries.md), or the beginning of the tags of
@@ -107,7 +109,7 @@ struct ReportField {
 template <typename T, typename... Types>
 constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
 
-/// What has a list of fields.
+/// The kinds of records that have a list of fields.
 template <typename T>
 concept ReportRecord = kIsOneOf<T, Report, TaskReport, LinkReport, KernelReport, KeptValues,
                                 InputReport, StageReport, LossWindow, ExpectedSpeed, LiveTask>;
@@ -139,8 +141,8 @@ std::span<const ReportField<ExpectedSpeed>> report_fields();
 template <>
 std::span<const ReportField<LiveTask>> report_fields();
 
-/// Adds a field to those of a task while the object lives. No other thread may read the list when
-/// the object is made or destroyed.
+/// Adds a field to the list of TaskReport while the object lives. No other thread may read the list
+/// when the object is made or destroyed.
 class AddedReportField {
  public:
   explicit AddedReportField(ReportField<TaskReport> field);

@@ -52,13 +52,13 @@ void merge_sections(Report& merged, const Report& report) {
 /// Merges a field of the next report into the merged report, in the way that suits the kind of
 /// field.
 struct Taker {
-  // Merges counts of steps, and numbers that only one worker reports.
+  // Takes the larger of two counts: of `accumulate`, `towers` or the global step.
   void operator()(std::int64_t& merged, std::int64_t next, std::int64_t) const {
     merged = std::max(merged, next);
   }
   void operator()(std::optional<std::int64_t>& merged, std::optional<std::int64_t> next,
                   std::optional<std::int64_t>) const {
-    merged = std::max(merged, next);  // none is less than any
+    merged = std::max(merged, next);  // an empty optional is less than any number
   }
   void operator()(std::vector<TaskReport>& merged, const std::vector<TaskReport>& next,
                   const std::vector<TaskReport>&) const {

@@ -6,10 +6,11 @@
 
 namespace paceline {
 
-/// Null: this version does not know it.
+/// Returns the traits of the run's strategy; null if this version does not know the strategy.
 const StrategyKind* strategy_kind(const Report& run);
 
-/// True if no worker makes more steps than another, so that one step of each is one global step.
+/// True if the strategy is known and no worker makes more steps than another, so that one step of
+/// each worker is one global step.
 bool in_rounds(const Report& run);
 
 }  // namespace paceline

@@ -55,7 +55,8 @@ void check_checkpoints(const RunOptions& run) {
                           found.step, newest.whole ? "" : ", which is not whole"));
 }
 
-// The run of RUN:best must exist now; its checkpoint is read when training begins.
+// Checks that the file or run of --init-from exists. Its checkpoint is read only when training
+// begins.
 void check_init_from(const RunOptions& run) {
   if (run.init_from.empty()) return;
   const std::string named = run_of_best(run.init_from).value_or(run.init_from);

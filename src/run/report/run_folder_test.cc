@@ -142,7 +142,7 @@ TEST_F(RunFolder, HoldsATimelineUnlessAnotherFileIsNamed) {
   cluster_.process = Cluster::Process::kTask;
   cluster_.task = {TaskId::Role::kPs, 1};
   EXPECT_EQ(timeline_file(cluster_, run_), run_.out + "/timeline/ps:1.json");
-  cluster_.launch.launched = true;  // the launcher would have said which
+  cluster_.launch.launched = true;  // a launcher names the files of its tasks
   EXPECT_EQ(timeline_file(cluster_, run_), "");
   run_.timeline = "t.json";
   EXPECT_EQ(timeline_file(cluster_, run_), "t.json");

@@ -19,8 +19,8 @@ std::string stale_end(const Report& run);
 /// dropped: how many of each worker. Else empty.
 std::string dropped_end(const Report& run);
 
-/// Returns the last line of a run in which contributions with NaN were left out; empty if there
-/// were none.
+/// Returns the last line of a run in which contributions with NaN or infinity were left out: how
+/// many of each worker. Empty if there were none.
 std::string skipped_end(const Report& run);
 
 }  // namespace paceline

@@ -13,8 +13,8 @@ namespace paceline {
 
 struct TaskProgress {
   double at = 0;  // the time of this state by the task's own clock, in seconds
-  Report report;  // its report if it ended now; `tasks` has one entry
-  std::vector<std::string> lines = {};  // the last that it has printed
+  Report report;  // the report that the task would write if it ended now; `tasks` has one entry
+  std::vector<std::string> lines = {};  // the last lines that the task has printed
   /// The last numbers that the task's program gave to Session::summarise, by tag.
   std::vector<std::pair<std::string, double>> numbers = {};
 
@@ -28,17 +28,17 @@ struct TaskProgress {
 /// A task over the last seconds.
 struct RecentTask {
   std::optional<double> steps_per_s, examples_per_s;
-  std::vector<std::pair<std::string, double>> share = {};  // of the time; they sum to 1
-  std::optional<double> staleness;                         // mean
-  std::optional<double> sent, received;                    // bytes a second over its links
+  std::vector<std::pair<std::string, double>> share = {};  // shares of the time; they sum to 1
+  std::optional<double> staleness;       // the mean staleness of its contributions
+  std::optional<double> sent, received;  // bytes a second over its links
 };
 
 /// What the page and top know about a task beside its report.
 struct LiveTask {
-  // Seconds since it was last heard of, and since its last step.
+  // Seconds since the task was last heard of, and since its last step.
   std::optional<double> heard_s, still_s;
   RecentTask recent = {};
-  std::vector<std::string> lines = {};  // the last that it has printed
+  std::vector<std::string> lines = {};  // the last lines that the task has printed
 };
 
 }  // namespace paceline
