@@ -57,7 +57,7 @@ std::vector<std::string> folders() {
   return folders;
 }
 
-/// A library, and what was missing.
+/// Loads a library, and remembers what was missing.
 class Library {
  public:
   explicit Library(const char* name) : name_(name) {

@@ -16,7 +16,7 @@ struct Group {
 
 struct Request {
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Datatype element = MPI_DATATYPE_NULL;  // is freed with it
+  MPI_Datatype element = MPI_DATATYPE_NULL;  // freed with the request
 };
 
 MPI_Comm communicator_of(void* group) { return static_cast<Group*>(group)->communicator; }

@@ -113,7 +113,7 @@ class DryJob {
         if (is_new) {
           specs_.push_back(spec);
         } else if (spec.trained) {
-          specs_[known->second] = spec;  // Another step only reads it.
+          specs_[known->second] = spec;  // The step seen before only reads it.
         }
       }
     }
@@ -209,8 +209,8 @@ class DryJob {
                               bytes(work.gradients));
   }
 
-  // In a ring, each number of the other workers moves twice: in a partial sum, and in the whole
-  // sum.
+  // In a ring, each worker sends (workers − 1) ÷ workers of the sums twice: as partial sums, and as
+  // whole ones.
   std::string reduction_text(double contribution) const {
     const auto workers = double(std::max<std::size_t>(cluster_.spec.workers.empty()
                                                           ? std::size_t(cluster_.launch.workers)
@@ -253,7 +253,7 @@ class DryJob {
   const Cluster& cluster_;
   std::vector<std::string> sections_;  // by step
   std::vector<StepCost> work_;         // by step
-  bool splits_ = false;                // sparse variables from dense ones: the strategy
+  bool splits_ = false;                // the strategy splits sparse variables from dense ones
   Specs specs_, on_ps_;
   std::vector<Piece> pieces_;  // of on_ps_
 };

@@ -65,7 +65,8 @@ bool CheckpointEvaluations::evaluate_newest() {
     return true;
   }
   looked_at_ = newest->step;
-  // The files have the right sizes, but not the right bytes.
+  // The newest checkpoint's files have the right sizes, but not the right bytes, so an older
+  // checkpoint was evaluated.
   if (last_.global_step < looked_at_) {
     say_passed_over({newest->path, newest->step, why_torn(newest->path, WholeCheck::kChecksums)});
     if (last_.global_step == last_step_) return true;
@@ -138,11 +139,11 @@ void follow_run(CheckpointEvaluations& evaluations, const std::string& out,
                 const Interrupt& interrupt, const FollowOptions& options) {
   const Deadline begins = Deadline::after(options.begins_within);
   for (bool first = true, began = false, ended = false;;) {
-    // Checks first whether the run has ended, so that the next look sees all that the run has
-    // saved.
+    // Checks first whether the run has ended, so that evaluate_newest() then sees all that the run
+    // has saved.
     const bool goes_on = options.ended < 0 ? is_locked(out) : !ended;
     const bool found = evaluations.evaluate_newest();
-    // A short run may begin and end between two looks; then the checkpoint that it left shows that
+    // A short run may begin and end between two checks; then the checkpoint that it left shows that
     // it ran.
     began = began || goes_on || ended || (found && !first);
     first = false;

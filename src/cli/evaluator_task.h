@@ -47,9 +47,9 @@ class CheckpointEvaluations {
   RunOptions run_;
   Evaluation last_, best_;
   std::int64_t last_step_ = -1;
-  // The step of the newest checkpoint whose files have the right sizes.
+  // The step of the checkpoint that was the newest one at the last evaluation.
   std::int64_t looked_at_ = -1;
-  std::set<std::int64_t> passed_over_;  // the steps of those that were named
+  std::set<std::int64_t> passed_over_;  // steps of torn checkpoints that a warning has named
   std::optional<EventWriter> summaries_;
   bool no_summaries_ = false, no_reports_ = false;
 };

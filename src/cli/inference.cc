@@ -29,7 +29,7 @@ std::string cell_text(const ResultValue& value) {
   return fmt::format("{:.6g}", std::get<double>(value));
 }
 
-// As RFC 4180 says.
+// Quotes a cell as RFC 4180 says.
 std::string quoted(const std::string& cell) {
   if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
   std::string text = "\"";

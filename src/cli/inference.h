@@ -18,7 +18,7 @@ struct InferenceCommand {
   std::string data;        // what --data takes
   std::string examples;    // the end of --help
   bool top = true;         // it has --top
-  std::string model;       // the checkpoint's; empty: not compared
+  std::string model;       // the model's name in checkpoints; empty: any model's will do
   std::vector<AnySetting> settings;
   std::function<void(const InferenceRequest&, const Settings&)> infer;
 };
@@ -26,8 +26,8 @@ struct InferenceCommand {
 /// The flags, as --help and completions list them.
 CommandLine inference_line(const InferenceCommand& command);
 /// Reads the flags, and prints the results on standard output or writes them to --to. Returns the
-/// exit status. Throws kUsage that names the flag, and what `infer` and the reading of the
-/// checkpoint throw.
+/// exit status. Throws kUsage that names the flag. Also throws what `infer` throws, and what the
+/// reading of the checkpoint throws.
 int run_inference(const InferenceCommand& command, const std::vector<std::string>& words);
 
 }  // namespace paceline

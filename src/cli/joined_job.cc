@@ -177,7 +177,7 @@ const char* const kPlace = "the environment of mpirun";
 constexpr const char* kSayWhichTask[] = {"--cluster",  "--ps-hosts",   "--worker-hosts", "--task",
                                          "--job-name", "--task-index", "--launched"};
 
-/// A process tells this to the others.
+/// Where a process will listen; each process sends this to the others.
 struct Listener {
   char host[256] = {};
   char port[16] = {};

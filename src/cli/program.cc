@@ -106,8 +106,8 @@ std::vector<Prediction> compared_by(const Program& program) {
   return predictions;
 }
 
-// Refuses to start tasks for a program that has no executable, since its tasks could not be
-// started.
+// Refuses to start tasks in a program whose main function is not run_program's, since it cannot be
+// started again as a task.
 void check_starts_no_tasks(const Cluster& cluster) {
   if (cluster.process != Cluster::Process::kLauncher) return;
   throw Error(ErrorCode::kUsage,
@@ -199,7 +199,7 @@ class ProgramTask::Impl {
   const ProgramOptions options;
   std::mutex mutex;
   std::condition_variable changed;
-  bool works = false;         // until end()
+  bool works = false;         // from the beginning of work() until end()
   std::optional<int> status;  // once all is over
   const Cluster* cluster = nullptr;
   const RunOptions* run = nullptr;

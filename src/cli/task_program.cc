@@ -42,7 +42,9 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// If a session has reported its progress, adds the error to its report, unless that has one.
+// Writes a report with the error: that of the session, if it has one, or else one that names only
+// the model, the strategy, the flags and the task. If the session's report already has an error,
+// writes nothing.
 void report_failure(const Program& program, Report report, const std::string& error) {
   if (!report.error.empty()) return;
   if (report.tasks.empty()) {
@@ -121,7 +123,7 @@ RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Erro
 }
 
 // Trains, and trains again if a ps was lost with its values, or if this worker was left behind.
-// After several losses without a step in between, it no longer waits for the ps.
+// After several losses without a step in between, passes the error on.
 void train(const Program& program, RunOptions run) {
   constexpr int kMostInVain = 3;
   double seconds_counted = 0;
@@ -230,7 +232,7 @@ int run_with(const Program& program, const Log& log) {
     const Checkpoints checkpoints(checkpoints_folder(program.run));
     try {
       take_late_reports(checkpoints, [&](const std::string& line) { log.info(line); });
-      // The run keeps the result that it ended with.
+      // A failure here does not change how the run has ended.
     } catch (const Error& error) {
       log.warning(error.what());
     }

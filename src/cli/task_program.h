@@ -50,7 +50,7 @@ void run_dry(const Program& program, MakeObserver observer);
 
 /// Does the work of this process and returns the exit status. First reads the job's key, which can
 /// be read only once. A task that fails writes a report with its error. Passes the task's
-/// exceptions on.
+/// exceptions on, or with --log-format json logs them.
 int run_process(const Program& program);
 
 /// Calls `main`, and turns an exception into a line on stderr and an exit status: 1 for a failure,

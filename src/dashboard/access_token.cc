@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLeast = 16, kMost = 256;
 
-// Addresses hold these characters as they are.
+// URLs hold these characters unescaped.
 bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
          std::string_view("-._~").find(c) != std::string_view::npos;

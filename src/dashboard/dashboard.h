@@ -16,7 +16,7 @@ class Dashboard {
  public:
   struct Options {
     Address at;
-    std::string token = {};  // that whoever asks must give; empty: none
+    std::string token = {};  // a request must have it; empty: none is needed
     /// PEM files with the certificate that the page shows, and with its private key. If they are
     /// empty, the page is not encrypted.
     std::string certificate = {}, key = {};
@@ -24,8 +24,8 @@ class Dashboard {
     /// there is no such file.
     std::string address_file;
   };
-  /// Serves from now on, at first the state `run`. Throws kUsage naming --dashboard if it cannot
-  /// listen, and as HttpsContext does for --dashboard-cert and --dashboard-key.
+  /// Begins to serve, at first the present state of `run`. Throws kUsage naming --dashboard if it
+  /// cannot listen, and as HttpsContext does for --dashboard-cert and --dashboard-key.
   Dashboard(const Options& options, LiveRun run, TimePoint now);
   ~Dashboard();
   Dashboard(const Dashboard&) = delete;
@@ -41,7 +41,7 @@ class Dashboard {
   HttpResponse answer(const HttpRequest& request) const;
 
   const Options options_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards state_ and metrics_
   std::shared_ptr<const std::string> state_, metrics_;
   std::unique_ptr<HttpServer> server_;
 };

@@ -43,7 +43,7 @@ class Caller {
       if (sent > 0) text.remove_prefix(std::size_t(sent));
     }
   }
-  /// The answer, to its end.
+  /// Returns all that the server sends until it closes the connection.
   std::string receive() {
     std::string text;
     std::array<char, 65536> bytes;

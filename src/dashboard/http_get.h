@@ -10,8 +10,8 @@
 namespace paceline {
 
 struct HttpCaller {
-  std::string token = {};      // that is given; empty: none
-  std::string authority = {};  // HttpsContext::of_caller; --dashboard-ca names it
+  std::string token = {};      // sent with the request; empty: none
+  std::string authority = {};  // as HttpsContext::of_caller takes it; from --dashboard-ca
 };
 
 /// True for the URL of a page, "http://…" or "https://…".

@@ -60,7 +60,7 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-// Of "x=1&token=…"; empty: it has none.
+// Returns the token of a query such as "x=1&token=…"; empty if it has none.
 std::string_view token_of_query(std::string_view query) {
   constexpr std::string_view kName = "token=";
   for (std::size_t at = 0; at < query.size(); ++at) {

@@ -129,7 +129,8 @@ bool HttpServer::send(Client& client) {
   if (bytes < 0) return errno == EAGAIN || errno == EINTR;
   client.sent += std::size_t(bytes);
   if (client.sent < client.answer.size()) return true;
-  // If a connection is closed while a part of the request is unread, the client loses the answer.
+  // Reads on until the client closes the connection: if the server closed it while a part of the
+  // request is unread, the client would lose the answer.
   client.finished = true;
   client.need = ByteStream::Need::kReadable;
   client.stream->shut_writing();
@@ -160,8 +161,8 @@ HttpResponse HttpServer::answer_to(const Client& client) const {
     return {.status = 400, .body = "This page is encrypted: write https:// before its address.\n"};
   if (request->method != "GET" && request->method != "HEAD")
     return {.status = 405, .body = "This page can only be read: GET.\n"};
-  // Refuses requests from other sites' pages whose names were made to lead here, since these pages
-  // could read this one.
+  // Refuses requests from pages of other sites whose names were made to resolve to this machine,
+  // since such pages could read this one.
   if (only_here_ && !is_this_machine(request->host))
     return {.status = 403, .body = "Ask for it by the name localhost or 127.0.0.1.\n"};
   return handled(*request);

@@ -53,7 +53,7 @@ class HttpServer {
     std::unique_ptr<ByteStream> stream = {};  // null until the first byte is there
     ByteStream::Need need = ByteStream::Need::kReadable;
     bool open = false;   // the stream can be used
-    bool plain = false;  // it does not encrypt, as it should
+    bool plain = false;  // the client does not encrypt, though it should
     std::string request = {}, answer = {};
     std::size_t sent = 0;
     // All was sent; further bytes are dropped until the client closes the connection.
@@ -64,7 +64,8 @@ class HttpServer {
   Deadline next_deadline() const;
   void accept();
   static bool holds_unread(const Client& client);
-  // These functions return false if the connection has ended. A faulty stream throws Error.
+  // tend(), send() and read() return false if the connection has ended. A faulty stream throws
+  // Error.
   bool tend(Client& client);
   bool open(Client& client) const;
   static bool send(Client& client);

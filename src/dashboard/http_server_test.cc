@@ -32,7 +32,7 @@ HttpResponse path_of(const HttpRequest& request) {
   return {.body = request.path == "/long" ? std::string(8'000'000, 'x') : "at " + request.path};
 }
 
-// A client that says what it likes.
+// A client that sends any bytes.
 class RawClient {
  public:
   explicit RawClient(const HttpServer& server)

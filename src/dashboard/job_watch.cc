@@ -77,7 +77,7 @@ class JobWatch : public SessionObserver {
     if (watch_ != nullptr) watch_->ask_with({});
   }
 
-  // For tasks that a launcher started, the launcher prints this.
+  // Prints the last lines of a run. If a launcher has started the tasks, it prints them itself.
   void summed_up(RunningSession& session) override {
     const Cluster& cluster = session.made_of().cluster;
     if (cluster.launch.launched) return;
@@ -112,11 +112,11 @@ class JobWatch : public SessionObserver {
           "The dashboard is not encrypted: whoever sees a request on its way sees its token.");
   }
 
-  // The watch's thread calls it.
+  // Called by the watch's thread.
   void look(RunningSession& session, LiveRun& run, TimePoint now) {
     if (page_ != nullptr) page_->renew(run, now);
-    // Looks only when this task has just made a step: otherwise its last step is over, or the next
-    // one has not ended.
+    // Looks for a cause only when this task has just made a step. Otherwise it has made its last
+    // step, or its present step has not ended yet.
     if (run.tasks().at(own_task_).moved != now) return;
     Report whole = run.report();
     const std::string line = causes_.look(whole, run.seconds(now));
@@ -138,10 +138,10 @@ class JobWatch : public SessionObserver {
 
   const DashboardOptions options_;
   std::string own_task_;
-  bool looks_ = false;  // at the job while it runs
-  CauseWatch causes_;   // of the watch's thread
+  bool looks_ = false;  // this task watches the job while it runs
+  CauseWatch causes_;   // used by the watch's thread alone
   mutable std::mutex hearing_;
-  // The report of the whole job, when the watch last looked.
+  // The report of the whole job when the watch last looked for a cause.
   Report heard_;
   std::unique_ptr<Dashboard> page_;
   std::unique_ptr<RunWatch> watch_;

@@ -23,7 +23,7 @@ double bytes(const TaskReport& task, std::optional<double> LinkReport::*per_step
   return sum * double(task.steps);
 }
 
-// Returns the seconds that an activity took since the task's steps have been timed.
+// Returns the seconds that an activity took since the first timed step of the task.
 double spent(const TaskReport& task, const std::string& activity) {
   for (const auto& [name, share] : task.share) {
     if (name == activity) return share * task.seconds.value_or(0);
@@ -44,7 +44,7 @@ std::vector<std::pair<std::string, double>> share_between(const TaskReport& befo
   return share;
 }
 
-// The mean of those values that are known. Shares are averaged by name.
+// The mean of those values that are known.
 class Mean {
  public:
   void add(std::optional<double> value) {

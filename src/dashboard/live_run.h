@@ -24,11 +24,11 @@ struct RunAbout {
 
 /// The run over the last seconds before one moment.
 struct RunPoint {
-  double seconds = 0;  // since it began
+  double seconds = 0;  // since the run began
   std::optional<double> steps_per_s, loss, staleness, sent, received;
   /// The program's numbers by tag. Each is that of the first worker that reported it.
   std::map<std::string, double> numbers = {};
-  /// The mean shares of time of all workers and of all ps tasks.
+  /// The shares of time by activity: the mean over all workers, and over all ps tasks.
   std::vector<std::pair<std::string, double>> worker_share = {}, ps_share = {};
 };
 
@@ -37,13 +37,14 @@ class LiveRun {
  public:
   LiveRun(RunAbout about, TimePoint now);
 
-  /// Notes what a task has reported about itself. Entries about other tasks are ignored.
+  /// Notes what a task has reported about itself. Ignores a task that the run does not have, and a
+  /// report without exactly one entry.
   void heard(const std::string& task, TaskProgress progress, TimePoint now);
   /// Adds a point to the history.
   void add_point(TimePoint now);
 
   struct Task {
-    /// Nothing: it has not said anything yet.
+    /// Empty: the task has not reported anything yet.
     std::optional<TaskProgress> progress;
     // When it last reported something, and when its number of steps last grew.
     TimePoint heard{}, moved{};
@@ -60,9 +61,9 @@ class LiveRun {
   Report report() const;
   static RecentTask recent(const Task& task);
   static LiveTask live(const Task& task, TimePoint now);
-  /// The run as it is now.
+  /// Returns the run over the last seconds.
   RunPoint point(TimePoint now) const;
-  /// Examples a second of all workers now.
+  /// Returns the present examples per second of all workers.
   std::optional<double> examples_per_s() const;
   /// Returns a sentence that says what holds the run back; empty while that is not known. While a
   /// task is silent, its silence is the cause, since the others wait for it.
@@ -77,7 +78,7 @@ class LiveRun {
   const TimePoint begun_;
   std::map<std::string, Task> tasks_;
   std::vector<RunPoint> history_;
-  std::size_t every_ = 1, skipped_ = 0;  // one of so many points is kept
+  std::size_t every_ = 1, skipped_ = 0;  // one of `every_` points is kept
 };
 
 /// A task that has reported nothing for this long stands still, or cannot be reached.

@@ -89,7 +89,8 @@ class LiveRunTest : public ::testing::Test {
   static RunAbout about() {
     return {.out = "run", .steps = 1000, .seconds = {}, .tasks = {"worker:0", "worker:1", "ps:0"}};
   }
-  /// Returns the progress of a worker that computes half of its time, and then waits more and more.
+  /// Returns the progress of a worker that computes for the share `compute` of its time, and waits
+  /// for the rest.
   static TaskProgress worker(double at, std::int64_t steps, double compute = 0.5) {
     TaskReport task;
     task.task = "worker:0";

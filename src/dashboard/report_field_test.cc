@@ -105,7 +105,7 @@ TEST_F(AddedFieldTest, IsAColumnOfThePageAndOfTop) {
   EXPECT_THAT(view, ContainsRegex("worker:0 .* 12.5  "));
 }
 
-// Explanations of a part of a run also read this field.
+// The report of a part of a run, which explanations use, also has the field over that part.
 TEST_F(AddedFieldTest, CountsForThePartOfARunThatIsExplained) {
   Report before = report_;
   TaskReport& earlier = before.tasks[0];

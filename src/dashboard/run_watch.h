@@ -1,4 +1,4 @@
-// A run as its chief sees it: what all tasks report about themselves, once a second.
+// A run as its chief sees it: what all tasks report about themselves, at intervals.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ class RunWatch {
   RunWatch(const RunWatch&) = delete;
   RunWatch& operator=(const RunWatch&) = delete;
 
-  /// From now on, calls `ask` once a second to ask the other tasks; an empty `ask` ends this.
+  /// From now on, calls `ask` at each interval to ask the other tasks; an empty `ask` ends this.
   /// Returns once a call under way has ended.
   void ask_with(std::function<void()> ask);
 

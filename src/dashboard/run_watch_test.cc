@@ -32,8 +32,8 @@ class RunWatchTest : public ::testing::Test {
     options.every = 1ms;
     return options;
   }
-  // Counts the looks, and keeps how many steps each task has made; −1 if the task was not heard
-  // yet.
+  // Counts the calls of `look`, and keeps how many steps each task has made; −1 if the task was not
+  // heard yet.
   RunWatch::Look look() {
     return [this](LiveRun& run, TimePoint) {
       const std::lock_guard lock(mutex_);

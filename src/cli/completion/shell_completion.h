@@ -24,7 +24,7 @@ struct CommandNode {
   };
   std::string path;                    // "paceline train"
   std::vector<Word> words = {};        // that may follow
-  std::vector<Flag> flags = {};        // shown ones, --help too
+  std::vector<Flag> flags = {};        // those that --help shows, and --help itself
   std::vector<Flag> positionals = {};  // arguments without dashes, in their order
 };
 

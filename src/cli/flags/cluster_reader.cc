@@ -279,7 +279,7 @@ void check_strategy_fits(const std::string& name, const Cluster& cluster) {
                                                      : "name them in the cluster, too"));
 }
 
-// Flags that are about parameter servers.
+// Refuses flags that are about parameter servers if the job has none.
 void check_for_ps(const FlagValues& values, const Cluster& cluster) {
   if (kind_of(cluster) != ClusterKind::kWorkersOnly) return;
   for (const char* flag :

@@ -26,7 +26,7 @@ struct Flag {
   std::string help;
   std::string group;     // heading in --help; empty: not shown
   bool repeats = false;  // every value counts; else the last one
-  int values = 1;        // how many it takes at once
+  int values = 1;        // how many values it takes at once
   /// The beginnings of values that shells offer, such as "hidden=".
   std::vector<std::string> completions = {};
   bool optional = false;  // an argument without dashes that may be left out
@@ -47,7 +47,7 @@ struct GivenFlag {
 class FlagValues {
  public:
   bool given(const std::string& flag) const { return values_.contains(flag); }
-  /// True if the flag was given on the command line, and not in a file or in $TF_CONFIG.
+  /// True if the flag was given on the command line, and not in a file or by the environment.
   bool on_command_line(const std::string& flag) const {
     return given(flag) && !places_.contains(flag) && !is_open(flag);
   }

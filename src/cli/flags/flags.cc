@@ -44,7 +44,7 @@ const char* flags_of(ClusterKind kind) {
 std::string strategy_help() {
   std::vector<std::string> meanings;
   for (const std::string& name : strategy_names()) {
-    // For each kind of cluster: true if the flag has a meaning for it.
+    // What the strategy means, for each kind of cluster that has it.
     std::vector<std::string> of_name;
     for (const StrategyKind* const kind : strategies()) {
       if (kind->name != name) continue;
@@ -275,7 +275,7 @@ std::vector<Flag> device_flags() {
   };
 }
 
-// Flags that the launcher gives to the tasks that it starts.
+// Flags that one part of the program sets for another (is_internal).
 std::vector<Flag> hidden_flags() {
   return {
       {"--launched", "", "", ""},

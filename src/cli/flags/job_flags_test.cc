@@ -22,7 +22,7 @@ using testing::HasSubstr;
 constexpr const char* kTfConfig =
     R"({"cluster":{"ps":["b:1"],"worker":["c:1","d:1"]},"task":{"type":"worker","index":1}})";
 
-/// A file of flags in every test.
+/// Reads flags from a file, a command line and an environment.
 class JobFlags : public testing::Test {
  protected:
   JobFlags()

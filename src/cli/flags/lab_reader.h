@@ -8,12 +8,12 @@
 
 namespace paceline {
 
-/// Returns the hosts for the tasks of the cluster, if the flags ask for them. Throws kUsage that
-/// names the flag and the allowed values.
+/// Returns the hosts for the tasks of the cluster; none if the flags ask for none. Throws kUsage
+/// that names the flag and the allowed values.
 LabOptions read_lab(const FlagValues& values, const Cluster& cluster);
 
-/// Tells the prediction where the tasks of the job run; if their number is open, which hosts there
-/// are for them.
+/// Tells the prediction on which hosts the tasks of the job run; if the number of tasks is open,
+/// only how many hosts there are.
 void set_places(const LabOptions& lab, PredictionOptions& prediction);
 
 }  // namespace paceline

@@ -58,7 +58,8 @@ constexpr std::string_view kKeyInSecret =
     "on Kubernetes each pod mounts a Secret, and PACELINE_KEY_FILE names its file: "
     "docs/kubernetes.md";
 
-// The sources, the one nearest to the process first: the processes of one system may start another.
+// The sources, the one nearest to the process first, since the processes of one system may start
+// another system.
 constexpr Source kSources[] = {
     {"tf_config", "TF_CONFIG", nullptr, nullptr, "", nullptr, kKeyInSecret, read_tf_config},
     {"torchrun", "torchrun", "WORLD_SIZE", "RANK", "torchrun --nproc-per-node 1",
@@ -103,8 +104,8 @@ std::optional<int> most_of(std::string_view text) {
   return number;
 }
 
-// A process whose number is above 0 must be one of several, and so must one that has a number and
-// the address of others.
+// Refuses a process that has a number but not the count of processes: if its number is above 0, or
+// if it has the address of the others, it is one of several.
 void refuse_a_number_without_their_count(const Environment& environment) {
   for (const Source& source : kSources) {
     const std::string_view index = text_in(environment, source.index);
@@ -137,12 +138,12 @@ bool says_which_task(const FlagValues& values) {
 /// The number of processes and the rank of this process, as one source gives them.
 struct Saying {
   std::string_view name, system;
-  std::optional<int> processes, index;  // nothing: it does not say that
+  std::optional<int> processes, index;  // empty: the source does not give it
   std::string seen;
 };
 
-// Compares only the number of tasks if there are parameter servers, since such tasks have no common
-// order. The reader of a flag refuses wrong addresses.
+// With parameter servers or an evaluator only the number of tasks is compared, since such tasks
+// have no common order. Wrong addresses are left to the reader of the flag, which refuses them.
 std::vector<Saying> sayings_of(const std::vector<GivenFlag>& tf_config) {
   const auto cluster = std::ranges::find(tf_config, "--cluster", &GivenFlag::name);
   const auto task = std::ranges::find(tf_config, "--task", &GivenFlag::name);

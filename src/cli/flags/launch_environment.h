@@ -25,7 +25,7 @@ std::string_view text_in(const Environment& environment, const char* name);
 struct LaunchedBy {
   std::string_view name;    // as --launcher takes it: "slurm"
   std::string_view system;  // "Slurm"
-  // How many processes the system has started; nothing: it does not say.
+  // How many processes the system has started; empty if it does not say.
   std::optional<int> processes;
   std::string seen;      // the variables: "SLURM_STEP_NUM_TASKS=4, SLURM_PROCID=2"
   std::string index;     // the variable with the number of this process: "SLURM_PROCID"

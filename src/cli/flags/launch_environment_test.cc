@@ -165,7 +165,7 @@ TEST(LaunchEnvironment, SourcesThatContradictEachOtherAreNamed) {
   EXPECT_EQ(contradiction(beside(kSlurmOfFour, {{"TF_CONFIG", tf_config_of(4, 3)}})), "");
   EXPECT_THAT(contradiction(beside(kSlurmOfFour, {{"TF_CONFIG", kTfConfigOfPs}})),
               HasSubstr("ps:0 of 2 tasks"));
-  // A script has set torchrun's variables by Slurm's.
+  // A script has set torchrun's variables from Slurm's.
   const Variables by_hand = {{"WORLD_SIZE", "4"}, {"RANK", "2"}};
   EXPECT_THAT(contradiction(beside(kSlurmOfFour, by_hand)),
               HasSubstr("WORLD_SIZE=4, RANK=2, and SLURM_STEP_NUM_TASKS=4, SLURM_PROCID=3"));

@@ -1,4 +1,4 @@
-// Ports for jobs whose launcher tells none.
+// Ports for jobs to which their launcher gives none.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-/// The ports for jobs, all below those that systems give to callers (32768 and up on Linux).
+/// The ports for jobs, all below those that systems choose for outgoing connections (32768 and up
+/// on Linux).
 constexpr int kFirstLaunchPort = 16384, kLaunchPorts = 16384;
 
 /// Returns the port for the job of that name. Jobs with other names mostly get other ports.

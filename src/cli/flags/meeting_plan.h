@@ -16,7 +16,7 @@ struct MeetingPlan {
   // The number of parameter servers, which have the first ranks.
   int ps = 0;
   std::string address;
-  bool one_host = false;  // all of them are on this one
+  bool one_host = false;  // all processes are on this host
   /// True if any process on the host of that address may hold the meeting: the first one that
   /// listens there does. If false, rank 0 holds it.
   bool any_may_hold = false;

@@ -209,8 +209,8 @@ void read_process(const FlagValues& values, Cluster& cluster) {
                  "one process evaluates beside its training; start another one with --task "
                  "evaluator");
   check_together(values, "--evaluator", "--out", "an evaluator reads the checkpoints there");
-  // A task that the launcher starts also has the launcher's own flags, and one that Slurm has
-  // placed also has its number of parameter servers.
+  // A task that the launcher starts also has the launcher's own flags, and a task that another
+  // system has placed, such as Slurm, also has the job's number of parameter servers.
   if (!cluster.launch.launched && !values.given("--placed")) read_launcher(values, cluster);
   if (cluster.process == Cluster::Process::kAlone) read_task(values, cluster);
 }

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 struct Remedy {
   const char* line;
   const char* remedy;  // in the error of the line
-  const char* mended;  // the line that takes it
+  const char* mended;  // the line with the remedy
 };
 
 void PrintTo(const Remedy& remedy, std::ostream* out) { *out << remedy.line; }

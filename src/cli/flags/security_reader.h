@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// The flags, under that heading of --help.
+/// Returns these flags, under the heading `group` of --help.
 std::vector<Flag> security_flags(const std::string& group);
 /// Throws kUsage that names the flag.
 Security read_security(const FlagValues& values);

@@ -54,10 +54,10 @@ Addresses addresses_of(const ConfigValue* cluster, std::string_view job) {
   return addresses;
 }
 
-/// The jobs by their tasks.
+/// The addresses of the tasks of each job.
 struct TfCluster {
   Addresses chief, workers, ps;
-  Addresses evaluators;  // take no part
+  Addresses evaluators;  // take no part in training
 };
 
 TfCluster read_jobs(const ConfigValue& cluster) {

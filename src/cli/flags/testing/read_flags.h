@@ -38,7 +38,7 @@ inline Parsed read(const std::string& text) {
   return parsed;
 }
 
-/// Returns the error with which a line is refused.
+/// Returns the error with which a command line is refused.
 inline std::string refusal(const std::string& text) {
   return error_of(ErrorCode::kUsage, [&] { read(text); });
 }
