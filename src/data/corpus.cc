@@ -32,7 +32,7 @@ constexpr double kEndSentence = 0.3;
 constexpr double kNewTopic = 0.02;
 constexpr double kOwnTopic = 0.8;
 constexpr std::array<double, 4> kSuccessorShares = {0.5, 0.25, 0.15, 0.1};
-// Penn Treebank's three files.
+// The words in the three files of Penn Treebank.
 constexpr std::int64_t kTrainShare = 929589, kValidShare = 73760, kTestShare = 82430;
 constexpr std::int64_t kAllShares = kTrainShare + kValidShare + kTestShare;
 
@@ -168,7 +168,7 @@ class Writer {
   bool ended_ = false;
 };
 
-// Returns every index below n once, so that neighbours in the result are far apart.
+// Returns the indices below n in an order in which neighbours are far apart.
 std::vector<std::size_t> scattered(std::size_t n) {
   auto stride = std::size_t(double(n) * 0.618);
   while (std::gcd(stride, n) != 1) ++stride;

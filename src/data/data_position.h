@@ -14,7 +14,7 @@ namespace paceline {
 /// NAME.size says that epochs had another number of records, returns the place behind the same part
 /// of the epoch. Throws kInvalidArgument for impossible numbers.
 DataPlace data_place(const TaskPosition& position, const std::string& name, std::int64_t size);
-/// Writes these numbers.
+/// Writes the place as these numbers.
 void tell_place(const DataPlace& place, const std::string& name, std::int64_t size,
                 TaskPosition& to);
 

@@ -257,7 +257,8 @@ TEST_F(ImageFolderTest, TellsWhatAClassWithoutImagesHolds) {
               AllOf(HasSubstr("the class 'dog' of "), HasSubstr("it holds 1 .gif, 1 folder")));
 }
 
-// Linux lists them beside the other files, so the user expects them to be used.
+// A listing of the folder shows links, pipes and empty files beside the others, so the user expects
+// them to be used.
 TEST_F(ImageFolderTest, NamesLinksToNowherePipesAndEmptyFiles) {
   write_two_classes();
   write("b/9-empty.png", {});

@@ -198,8 +198,8 @@ class PartCutter {
   const ImageSize part_;
   const bool mirrored_, reflects_;
   const std::int64_t top_, left_;  // of the part, in the image
-  const std::int64_t margin_;      // pixels to the left of the image's
-  const std::int64_t count_;       // of the image's pixels in a row
+  const std::int64_t margin_;      // columns of the part to the left of the image
+  const std::int64_t count_;       // columns of the part that show the image
 };
 
 using Lines = std::array<PixelLine, kMostChannels>;

@@ -149,7 +149,8 @@ double greatest_difference(const std::vector<float>& values, const std::vector<d
   return values.size() == wanted.size() ? greatest : INFINITY;
 }
 
-/// Among the naive results with this contrast, for all parts, mirrored or not: the nearest one.
+/// The naive result that is nearest to the values, of all parts, mirrored or not, with this
+/// contrast.
 struct Nearest {
   double difference = INFINITY;
   NaiveDraws draws;
@@ -330,7 +331,7 @@ TEST(Distortion, IsAFunctionOfSeedEpochAndPlace) {
   EXPECT_NE(values(1, 2, 3), values(1, 2, 4));
 }
 
-// Every part and both directions are equally likely: a 36×36 image has 25 parts.
+// Every part and both directions are equally likely: an 8×8 image in a margin of 2 has 25 parts.
 TEST(Distortion, DrawsEveryPartAndDirectionEquallyOften) {
   Image image(11, {8, 8, 3});
   const Distortion distortion = {.pad = 2, .height = 8, .width = 8};
@@ -346,8 +347,7 @@ TEST(Distortion, DrawsEveryPartAndDirectionEquallyOften) {
 }
 
 TEST(Distortion, DrawsContrastEvenly) {
-  // Without standardising, and with two channels of different means, the spread of a channel is the
-  // contrast's factor.
+  // Without standardising, the contrast multiplies the difference of the two pixels.
   Image image(12, {1, 2, 1});
   image.pixels = {100, 102};
   image.example.bytes = image.pixels;

@@ -70,7 +70,6 @@ TEST(GeneratedImages, ReplaceNoFile) {
               HasSubstr("the least is 10"));
 }
 
-// The mean image tells nothing of the class: neither colour nor place does.
 TEST(GeneratedImages, AreRefusedWhereTheDiskHasNoRoomForThem) {
   const TemporaryFolder folder;
   EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
@@ -78,6 +77,7 @@ TEST(GeneratedImages, AreRefusedWhereTheDiskHasNoRoomForThem) {
               StartsWith("takes 3,686,000,000,000 MB, and " + folder.path() + " has room for "));
 }
 
+// The mean colour of an image tells nothing of its class.
 TEST(GeneratedImages, DifferNotInColour) {
   const TemporaryFolder folder;
   generate_images(folder.path(), 2000, 1);

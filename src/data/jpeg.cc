@@ -62,7 +62,7 @@ struct Decoder {
   std::span<const std::uint8_t> file;
 };
 
-// These two have nothing to destroy.
+// The two functions that set the jump's target have no objects of their own to destroy.
 bool header_is_read(Decoder& decoder) {
   if (setjmp(decoder.back) != 0) return false;
   return decoder.read_header();

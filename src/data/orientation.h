@@ -14,7 +14,8 @@ namespace paceline {
 int exif_orientation(std::span<const std::uint8_t> tiff);
 
 /// One of EXIF's eight orientations. Pixel (x, y) of the shown image is the stored pixel (x, y), or
-/// (y, x) if `swapped`. It is counted from the right if `mirrored`, and from below if `flipped`.
+/// (y, x) if `swapped`. The stored column is counted from the right if `mirrored`, and the stored
+/// row from below if `flipped`.
 struct Orientation {
   bool swapped = false, mirrored = false, flipped = false;
 

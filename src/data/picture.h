@@ -21,7 +21,6 @@ void draw_image(std::span<const float> values, const ImageSize& size, PixelLayou
                 std::uint8_t* corner, std::int64_t across);
 
 /// The size and layout of the images in a batch: (N,C,H,W) or (N,H,W,C), with one channel or three.
-/// Nothing if the values are no images.
 struct ImageForm {
   ImageSize size;
   PixelLayout layout;

@@ -18,7 +18,7 @@ namespace paceline {
 /// it, until the cache is destroyed. Any number of threads may use it.
 class RecordCache {
  public:
-  /// For a source of so many records.
+  /// Makes the cache of a source of `records` records. It keeps at most `most_bytes`.
   RecordCache(std::int64_t records, std::int64_t most_bytes);
   ~RecordCache();
   RecordCache(const RecordCache&) = delete;

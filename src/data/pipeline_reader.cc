@@ -37,12 +37,13 @@ namespace paceline {
 
 // Takes records through the stages of a pipeline.
 
-/// Records that cannot be read. Any number of threads.
+/// Records that cannot be read. Any number of threads may use it.
 class BadRecords {
  public:
   explicit BadRecords(const PipelinePlan& plan) : plan_(plan) {}
   bool contains(std::int64_t index) const;
-  /// Counts a bad record once, and prints a line about it. Throws kDataLoss if there are too many.
+  /// Counts a bad record once, and passes `why` to PipelinePlan::on_bad. Throws kDataLoss if there
+  /// are too many.
   void add(std::int64_t index, const std::string& why);
   std::int64_t count() const { return count_; }
 
@@ -59,7 +60,7 @@ struct StageTimes {
   Duration spent{};
 };
 
-/// Belongs to one thread.
+/// Makes examples. Belongs to one thread.
 class ExampleMaker {
  public:
   ExampleMaker(const PipelinePlan& plan, BadRecords& bad, const Clock& clock)
@@ -68,7 +69,7 @@ class ExampleMaker {
   /// Reads the record and takes it through all stages but the last. If the record is bad, does this
   /// with the source's next good one, and returns false.
   bool prepare(const Ticket& ticket);
-  /// The last stage.
+  /// Runs the last stage, which writes the values of the prepared example.
   void write(std::span<float> values);
   std::int32_t label() const { return example_.label; }
   /// Adds the times of reading and of each stage to `to`, and sets them to zero.
@@ -185,7 +186,7 @@ struct BatchInWork {
   std::vector<std::int64_t> ordinals;  // of the records in its slots
   std::int64_t claimed = 0, done = 0;  // slots
   bool closed = false;                 // no more slots are claimed
-  // The error of the record in slot `error_slot`, the first record with one.
+  // The error in slot `error_slot`, which is the first slot with an error.
   std::exception_ptr error;
   std::int64_t error_slot = 0;
 
@@ -209,7 +210,7 @@ class BatchRing {
   void close();
   /// True if the next batch in turn is ready.
   bool front_is_ready() const { return !in_work_.empty() && in_work_.front()->ready(); }
-  /// True when there will be no more.
+  /// True when there will be no more batches.
   bool over() const { return closed_ && in_work_.empty(); }
   std::int64_t ready_batches() const;
   /// Returns the next batch in turn, which must be ready. It stays valid until give_back().
@@ -355,7 +356,7 @@ class PipelineReader::Impl {
   BadRecords bad_{*plan_};
 
   const std::shared_ptr<RecordBlocks> blocks_;  // null: no job shares out the records
-  std::int64_t taken_ = 0;                      // of them, in batches that were used
+  std::int64_t taken_ = 0;                      // records of the blocks, in batches that were used
 
   mutable std::mutex mutex_;
   std::condition_variable work_changed_, batch_ready_;
@@ -364,11 +365,11 @@ class PipelineReader::Impl {
   BatchRing ring_;
   ThreadTuner tuner_;
   bool ended_ = false, exhausted_ = false;
-  std::int64_t without_slot_ = 0;  // records under way that have none yet
+  std::int64_t without_slot_ = 0;  // claimed records that have no slot yet
   std::int64_t claim_size_ = 1;
   StageTimes order_times_;         // of deciding which record is next
   std::vector<StageTimes> times_;  // the times of reading, of each stage, and of the last stage
-  // These count the batches that were used.
+  // Totals over the batches that were used.
   std::int64_t records_ = 0, batches_ = 0, ready_seen_ = 0;
   std::optional<TimePoint> first_asked_, left_;
   Duration waited_{};
@@ -425,7 +426,7 @@ void PipelineReader::Impl::start_threads() {
   try {
     for (int i = 0; i < tuner_.threads(); ++i) threads_.emplace_back([this, i] { work(i); });
   } catch (const std::system_error& error) {
-    if (!threads_.empty()) return;  // one can do it
+    if (!threads_.empty()) return;  // one thread is enough
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("the pipeline cannot start a thread: {}", error.what()));
   }
@@ -527,7 +528,7 @@ BatchInWork& PipelineReader::Impl::fill_when_made(const Ticket& ticket, ExampleM
   std::int64_t slot = 0;
   {
     const std::lock_guard lock(mutex_);
-    to = ring_.with_free_slot();  // can_claim has kept one for it
+    to = ring_.with_free_slot();  // can_claim() has kept a slot for the record
     slot = ring_.claim(*to, ticket.ordinal);
     --without_slot_;
     if (error) to->fail(slot, error);
@@ -555,7 +556,7 @@ void PipelineReader::Impl::fail(BatchInWork& to, std::int64_t slot) {
   to.fail(slot, std::current_exception());
 }
 
-// The records that other threads hold may never be finished, if the job ends meanwhile.
+// Looks at the job while it waits: if the job ends meanwhile, the batch may never be ready.
 void PipelineReader::Impl::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   constexpr Duration kLookEvery = std::chrono::milliseconds(250);
   const auto come = [&] { return ring_.front_is_ready() || ring_.over(); };

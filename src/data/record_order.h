@@ -49,7 +49,7 @@ class RecordOrder {
   std::vector<std::int64_t> first_;  // index of each file's first record
   std::int64_t all_ = 0;
   std::uint64_t file_key_ = 0, pool_key_ = 0;
-  // They belong to the epoch under way.
+  // The state of the epoch under way.
   std::int64_t epoch_ = 0, place_ = 0, shard_left_ = 0, drawn_ = 0;
   std::vector<std::int64_t> file_order_;
   std::size_t next_file_ = 0;

@@ -119,8 +119,8 @@ class SharedBatches::Impl {
 
   const std::int64_t batches_;
   RecordTaker taker_;
-  int begins_ = 0;                         // of the taker, as this one knows
-  std::int64_t next_ = -1, last_ = kNone;  // places of all epochs
+  int begins_ = 0;                         // taker_.begins() when it was last read
+  std::int64_t next_ = -1, last_ = kNone;  // counted over all epochs
 };
 
 SharedBatches::SharedBatches(std::int64_t batches, std::int64_t block,

@@ -17,7 +17,8 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(path, ignored);  // opens, but has no size
+  // A folder opens, but has no size.
+  const bool folder = std::filesystem::is_directory(path, ignored);
   if (folder) errno = EISDIR;
   if (!file || folder) {
     throw Error(ErrorCode::kNotFound, "cannot read text " + path + ": " + std::strerror(errno));

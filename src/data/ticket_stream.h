@@ -13,7 +13,7 @@ namespace paceline {
 
 /// A record whose turn it is.
 struct Ticket {
-  std::int64_t ordinal = 0;  // of all epochs, from 0
+  std::int64_t ordinal = 0;  // counted over all epochs, from 0
   std::int64_t epoch = 0;
   RecordOrder::Next record;
 };
@@ -21,7 +21,7 @@ struct Ticket {
 /// Tells which records were used: all before `next`, except the late ones.
 struct DataPlace {
   std::int64_t next = 0;             // an ordinal
-  std::set<std::int64_t> late = {};  // ordinals below it
+  std::set<std::int64_t> late = {};  // ordinals below `next`
 
   void use(std::int64_t ordinal);
   bool operator==(const DataPlace&) const = default;
@@ -47,7 +47,7 @@ class TicketStream {
   DataPlace from_;
   std::optional<Ticket> next_in_order();
   std::optional<Ticket> next_of_block();
-  std::int64_t epoch_ = 0, taken_ = 0;  // records of the epoch that are behind
+  std::int64_t epoch_ = 0, taken_ = 0;  // records of the epoch that the order has passed
   std::shared_ptr<RecordBlocks> blocks_;
   RecordRange block_;  // what is left of it
 };

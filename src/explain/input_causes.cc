@@ -38,7 +38,7 @@ class SlowInput {
   Finding finding() const {
     if (!worker_.input || worker_.input->slowest() == nullptr) return without_numbers();
     const InputReport& input = *worker_.input;
-    // The steps' time also includes an evaluation after training.
+    // The time of the input, unlike that of the steps, also includes an evaluation after training.
     const double seconds = std::min(input.seconds, worker_.seconds.value_or(input.seconds));
     if (input.waited < 0.5 * share_ * seconds) return copies();
     const bool bad = double(input.bad) > kManyBad * double(input.bad + input.records);
@@ -63,7 +63,7 @@ class SlowInput {
   }
 
  private:
-  // If the input is about as slow for every worker, a cure speeds all of them up.
+  // If the input is as slow for the other workers, it is slow for all.
   double gain(double saved) const {
     constexpr double kAlike = 0.6;
     const double all = least_ >= kAlike * share_ ? saved * least_ / share_ : 0;
@@ -84,7 +84,7 @@ class SlowInput {
                        rate_text(makes_, worker_.unit), rate_text(takes_, worker_.unit));
   }
 
-  // Making batches ahead takes cores, too, so the free cores bound the gain.
+  // Making them ahead takes cores, too.
   Finding without_numbers() const {
     Finding found = told(
         Limit::kInput,

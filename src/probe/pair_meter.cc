@@ -115,7 +115,7 @@ ProbeCount PairMeter::their_count() {
   return decode_probe_count(lead_->wait(ProbeType::kCount, within(kAnswerWithin)).payload);
 }
 
-// The bytes count from the time when the streams have reached their pace until the end.
+// Only bytes that arrive after the streams have reached their pace count.
 double PairMeter::rate_of(const ProbeCount (&counts)[3]) const {
   const auto& [begin, before, after] = counts;
   const double bytes = double(after.bytes) - double(before.bytes);

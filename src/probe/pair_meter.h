@@ -14,8 +14,8 @@ namespace paceline {
 
 class PairMeter {
  public:
-  /// The other host serves this session at `address`. Once `stop` is requested, waits for the
-  /// figures end.
+  /// The other host serves this session at `address`. Once `stop` is requested, measure() ends with
+  /// kCancelled.
   PairMeter(Link& link, std::string address, std::uint64_t session, std::string process,
             std::stop_token stop = {});
   ~PairMeter();
@@ -24,7 +24,7 @@ class PairMeter {
   /// too slow for that, kCancelled if it was stopped, and the errors of calls.
   PairFigures measure(Duration each);
 
-  /// The longest that it takes.
+  /// Returns the longest time that measure() takes.
   static Duration longest(Duration each);
   /// Returns the time that a measurement takes on a network without much delay.
   static Duration usual(Duration each);

@@ -17,9 +17,9 @@ constexpr std::uint32_t kProbeVersion = 1;
 constexpr std::uint32_t kProbeFillBytes = 1u << 17;
 /// No other payload is longer.
 constexpr std::uint32_t kMostProbeBytes = 1u << 14;
-/// The streams that are measured together.
+/// The number of streams that are measured together.
 constexpr int kProbeStreams = 4;
-/// A stream is filled for no longer.
+/// The longest time for which a stream is filled.
 constexpr std::uint32_t kMostFillMilliseconds = 120'000;
 
 /// These numbers differ from those of a job's messages (params/wire/message.h), so that neither
@@ -49,8 +49,8 @@ std::string name_of(ProbeType type);
 
 enum class ProbeRole : std::uint8_t {
   kAsks,    // asks for all that is measured in a session
-  kLeads,   // a measurement between two hosts
-  kStream,  // is one of its streams
+  kLeads,   // leads a measurement between two hosts
+  kStream,  // is one of the streams of that measurement
 };
 
 struct ProbeHello {

@@ -222,8 +222,8 @@ void ProbeServer::keep_house(const std::stop_token& stop) {
     for (const auto& connection : closing) connection->close(Deadline::after(kFarewell));
     gone.clear();
     lock.lock();
-    // A late caller's connection is first closed in an orderly way, which may take kFarewell; so
-    // the next look comes no sooner than that.
+    // A late caller's connection is first closed in an orderly way, which may take kFarewell. So
+    // late callers are looked for again only after that time.
     const TimePoint due = std::max<TimePoint>(desk_.due(), time_of_now() + kFarewell);
     changed_.wait_until(lock, stop, due,
                         [&] { return !to_close_.empty() || !gone_.empty() || desk_.due() < due; });

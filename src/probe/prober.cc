@@ -36,7 +36,7 @@ PredictedHost host_of_roof(const ProbeRoof& roof) {
   return host_of(HostNumbers(roof.numbers.begin(), roof.numbers.end()));
 }
 
-/// What goes over a pair one way.
+/// The figures of one direction of a pair.
 struct OneWay {
   int from = 0, to = 0;
   double one = 0, all = 0, clock_ahead_s = 0;
@@ -193,7 +193,7 @@ PairFigures Prober::figures_of(const ProbedPair& pair) {
 
 DescribedHosts described(const Probed& probed) {
   DescribedHosts all;
-  std::vector<int> place;  // among those that are described
+  std::vector<int> place;  // of each host, among those that are described; −1: it is not
   for (std::size_t i = 0; i < probed.hosts.size(); ++i) {
     const bool known = probed.missing[i].empty();
     place.push_back(known ? int(all.hosts.size()) : -1);

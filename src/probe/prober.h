@@ -27,7 +27,7 @@ struct Probing {
   std::vector<ProbedHost> hosts;  // this host is the first, if it is one of them
   Duration each{};                // of each measurement of a rate
   std::shared_ptr<const LinkSecurity> security;
-  std::function<PredictedHost()> roof;          // of this host
+  std::function<PredictedHost()> roof;          // measures this host
   std::function<void(const std::string&)> say;  // what is under way, line by line
 };
 

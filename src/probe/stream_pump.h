@@ -9,14 +9,14 @@
 
 namespace paceline {
 
-/// Sends frames of bytes over a connection for a given time. Each frame is sent as soon as the
-/// system has taken an earlier one, and at last the message kFilled. The destructor ends this
-/// sooner.
+/// Sends frames of bytes over a connection for a given time, and then the message kFilled. Each
+/// frame is sent as soon as the system has taken an earlier one. If the destructor or stop() ends
+/// the pump sooner, it does not send kFilled.
 class StreamPump {
  public:
   StreamPump(std::shared_ptr<Connection> to, Duration duration);
 
-  /// Ends it earlier, without waiting for it.
+  /// Ends the pump, without waiting for it.
   void stop() { thread_.request_stop(); }
 
  private:
