@@ -63,7 +63,7 @@ class SlowInput {
   }
 
  private:
-  // If the input is as slow for the other workers, it is slow for all.
+  // If the input is about as slow for every worker, a cure speeds all of them up.
   double gain(double saved) const {
     constexpr double kAlike = 0.6;
     const double all = least_ >= kAlike * share_ ? saved * least_ / share_ : 0;
@@ -84,7 +84,7 @@ class SlowInput {
                        rate_text(makes_, worker_.unit), rate_text(takes_, worker_.unit));
   }
 
-  // Making them ahead takes cores, too.
+  // Making batches ahead takes cores, too, so the free cores bound the gain.
   Finding without_numbers() const {
     Finding found = told(
         Limit::kInput,
