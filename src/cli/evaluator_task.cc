@@ -101,8 +101,8 @@ void CheckpointEvaluations::summarise() {
   }
 }
 
-// Reports the numbers to the run, which marks its best checkpoint. After the run, whoever holds the
-// lock of its folder does so.
+// Reports the numbers to the run, which marks its best checkpoint. If the run has ended, takes the
+// lock of its folder and marks the checkpoint itself.
 void CheckpointEvaluations::report() {
   if (no_reports_) return;
   try {

@@ -112,7 +112,7 @@ TEST_F(EvaluatorTask, ARunThatBeganAndEndedBetweenTwoLooksIsOver) {
   std::int64_t step = 0;
   CheckpointEvaluations evaluated = evaluations([&](const RunOptions&) {
     step += 10;
-    // The run saves this; the test never sees the run's lock.
+    // During the first evaluation, saves step 20 as a run would do; no lock shows a run.
     if (step == 10) save(20);
     return Evaluation{1, 0.5, step};
   });

@@ -53,7 +53,7 @@ std::string json_line(const InferenceRow& row) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-/// Prints each result at once, or collects all results and writes the file.
+/// Prints each result at once; with --to, collects all results and writes the file at the end.
 class Results {
  public:
   Results(const std::string& file, bool json) : file_(file), json_(json) {}

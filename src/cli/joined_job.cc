@@ -68,7 +68,8 @@ class MeetingJob : public JoinedJob {
 
 bool is_ipv6(const Address& address) { return address.host.find(':') != std::string::npos; }
 
-/// Returns the text for all addresses of this host in the family of `address`, with its port.
+/// Returns "0.0.0.0:PORT" or "[::]:PORT", all addresses of this host in the family of `address`,
+/// with its port.
 std::string everywhere_at(const Address& address) {
   return text_of({everywhere(address.host), address.port});
 }

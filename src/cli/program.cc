@@ -204,7 +204,7 @@ class ProgramTask::Impl {
   const Cluster* cluster = nullptr;
   const RunOptions* run = nullptr;
   const Settings* settings = nullptr;
-  // The program's own error, and the failure of what came before it.
+  // The error that the program gave to end(), and the failure that came before its work began.
   std::exception_ptr own_error, failure;
   bool worked = false;
   std::thread thread;
@@ -214,7 +214,7 @@ class ProgramTask::Impl {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return works || status; });
   }
-  // The program trains on another thread meanwhile.
+  // Waits for end() while the program trains on another thread.
   void work(const Cluster& on, const RunOptions& with, const Settings& by) {
     std::unique_lock lock(mutex);
     cluster = &on;

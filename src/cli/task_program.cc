@@ -42,9 +42,8 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// Writes a report with the error: that of the session, if it has one, or else one that names only
-// the model, the strategy, the flags and the task. If the session's report already has an error,
-// writes nothing.
+// Writes the session's last report with this error, unless that report already has an error. If no
+// session has reported, the report has only the model, the strategy, the flags and the task.
 void report_failure(const Program& program, Report report, const std::string& error) {
   if (!report.error.empty()) return;
   if (report.tasks.empty()) {
@@ -193,7 +192,8 @@ int run_prepared(const Program& program, const Log& log) {
     if (program.cluster.launch.evaluator && !program.evaluate) {
       throw Error(ErrorCode::kUsage, "--evaluator: this program evaluates no checkpoints");
     }
-    // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
+    // Writing a checkpoint may take minutes, so tasks may take long to end. A second Ctrl-C ends
+    // them.
     if (!run.out.empty()) {
       options.interrupt_within = std::chrono::minutes(10);
       options.stop_within = std::chrono::minutes(1);
@@ -270,7 +270,8 @@ int run_process(const Program& asked) {
   try {
     return run_with(program, log);
   } catch (const std::exception& exception) {
-    // The error becomes a line of the log like any other; as text, report_errors prints it.
+    // The error becomes a line of the log like any other. In text form, report_errors prints it
+    // instead.
     const Failure failure = failure_of(exception);
     log.error(failure.message);
     return exit_status(failure.code);

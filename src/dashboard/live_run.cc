@@ -23,7 +23,7 @@ double bytes(const TaskReport& task, std::optional<double> LinkReport::*per_step
   return sum * double(task.steps);
 }
 
-// Returns the seconds that an activity took since the first timed step of the task.
+// Returns how many of the task's timed seconds the activity has taken so far.
 double spent(const TaskReport& task, const std::string& activity) {
   for (const auto& [name, share] : task.share) {
     if (name == activity) return share * task.seconds.value_or(0);

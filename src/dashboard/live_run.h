@@ -46,7 +46,7 @@ class LiveRun {
   struct Task {
     /// Empty: the task has not reported anything yet.
     std::optional<TaskProgress> progress;
-    // When it last reported something, and when its number of steps last grew.
+    // When the task last reported something, and when its number of steps last grew.
     TimePoint heard{}, moved{};
     // The reports of this task from the last seconds, oldest first.
     std::deque<TaskProgress> before = {};

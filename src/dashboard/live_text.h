@@ -10,7 +10,7 @@ namespace paceline {
 std::string state_json(const LiveRun& run, TimePoint now);
 /// Returns the state.json of a run that has ended, from its report.
 std::string state_json(const Report& report);
-/// In Prometheus' text format, version 0.0.4.
+/// Returns the run's metrics in Prometheus' text format, version 0.0.4.
 std::string metrics_text(const LiveRun& run, TimePoint now);
 
 }  // namespace paceline

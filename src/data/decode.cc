@@ -96,7 +96,7 @@ void decode_image(const ImageDecoding& decoding, Example& example) {
   const ImagePart part = part_to_decode(decoding, shown, example.epoch, example.place);
   const bool as_it_is = decoding.height == 0 || decoding.width == 0;
   example.size = as_it_is ? shown : ImageSize{decoding.height, decoding.width, 3};
-  // The same swap of height and width leads back.
+  // The size before turning: the same swap of height and width leads back to it.
   const ImageSize stored = turned.shown(example.size);
   decode_part(format, turned.stored(part, header.size), stored.height, stored.width, example);
   if (turned.changes()) {

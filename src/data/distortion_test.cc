@@ -17,7 +17,7 @@
 namespace paceline {
 namespace {
 
-/// The numbers that are random.
+/// The numbers that a distortion draws.
 struct NaiveDraws {
   // The place of the part in the image with its margin of zeros.
   std::int64_t top = 0, left = 0;
@@ -116,7 +116,7 @@ std::vector<double> naive_distortion(const Distortion& distortion, const Example
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-/// An image of noise that depends on its number alone.
+/// An image of noise that depends on `number` alone.
 struct Image {
   Image(std::uint64_t number, const ImageSize& size, PixelLayout layout = PixelLayout::kPlanar) {
     for (std::int64_t i = 0; i < size.values(); ++i) {

@@ -33,7 +33,7 @@ void make_folder_for(const std::string& folder, std::span<const char* const> fil
   }
   for (const char* name : files) {
     const std::filesystem::path path = std::filesystem::path(folder) / name;
-    // Ignored: a folder that may not be looked at cannot be written to either.
+    // This error is ignored, since a folder that cannot be looked at cannot be written to either.
     std::error_code unseen;
     if (!std::filesystem::exists(path, unseen)) continue;
     throw Error(ErrorCode::kFailedPrecondition,

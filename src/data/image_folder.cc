@@ -74,7 +74,7 @@ class LeftOut {
       ++files_[ending.empty() ? "without an ending" : ending];
     }
   }
-  // What a class holds beside its images.
+  // Adds what the folder of a class holds beside its images.
   void add_of_class(const Listing& listing) {
     add_files(listing.links_to_nowhere);
     add_files(listing.others);

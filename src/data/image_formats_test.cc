@@ -88,7 +88,7 @@ Bytes exif_of(int orientation, bool big_endian) {
   return exif;
 }
 
-/// The JPEG file with EXIF data.
+/// Returns the JPEG file with this EXIF data.
 Bytes with_exif(const Bytes& jpeg, const Bytes& exif) {
   Bytes file(jpeg.begin(), jpeg.begin() + 2);
   put(file, 0xFFE1, 2, true);

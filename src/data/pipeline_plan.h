@@ -55,7 +55,7 @@ struct PipelinePlan {
   Shape shape;
   std::string into_name;
   std::function<void(Example&, std::span<float>)> into;
-  // Some stage hands on its records in the order in which they are finished.
+  // True if some stage hands on its records in the order in which they are finished.
   bool as_finished = false;
   bool shared_out = false;  // the job shares out its records
   std::int64_t batch = 0;   // 0: not given

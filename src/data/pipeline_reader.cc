@@ -180,7 +180,7 @@ void ExampleMaker::hand_over_times(std::vector<StageTimes>& to) {
 
 // The batches that a pipeline is making, in the order in which they will be used.
 
-/// One batch. Its memory is used again.
+/// A batch in work. Its memory is used again for later batches.
 struct BatchInWork {
   InputBatch batch;
   std::vector<std::int64_t> ordinals;  // of the records in its slots
@@ -215,7 +215,7 @@ class BatchRing {
   std::int64_t ready_batches() const;
   /// Returns the next batch in turn, which must be ready. It stays valid until give_back().
   BatchInWork& take();
-  /// Frees the memory of the taken batch, so that it is filled again.
+  /// Gives the taken batch back, so that its memory is filled again.
   void give_back();
 
  private:
@@ -470,7 +470,7 @@ bool PipelineReader::Impl::can_claim() {
   return !exhausted_ && ring_.free_slots() > without_slot_ && tickets_.ready();
 }
 
-// Returns false if there was no record left.
+// Claims the next records and their slots. Returns false if there was no record left.
 bool PipelineReader::Impl::claim(Claim& claim) {
   const TimePoint begun = clock_.now();
   claim.tickets.clear();

@@ -1,5 +1,6 @@
-// The order is decided before any record is read. So two numbers give a place in the data, a
-// shuffle pool needs no memory for records, and a source only has to read any record by its number.
+// The order is decided before any record is read. So two numbers, an epoch and a record, give a
+// place in the data, a shuffle pool needs no memory for records, and a source only has to read any
+// record by its number.
 #include "data/record_order.h"
 
 #include <fmt/format.h>

@@ -27,8 +27,8 @@ class RecordTaker::Impl {
   int begins() const { return begins_; }
   std::int64_t use(std::int64_t records) { return used_ += records; }
 
-  // Looks from time to time, since records that other workers hold may never come back if the job
-  // ends.
+  // Looks at the job from time to time while it waits: if the job ends, records that other workers
+  // hold may never come back.
   RecordRange take(std::int64_t most, const std::function<void()>& check) {
     constexpr auto kLookEvery = std::chrono::milliseconds(250);
     while (true) {

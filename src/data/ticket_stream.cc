@@ -34,7 +34,8 @@ bool TicketStream::ready() {
 
 std::optional<Ticket> TicketStream::next() { return blocks_ ? next_of_block() : next_in_order(); }
 
-// Walks through the order up to the record; from the epoch's beginning if the record lies behind.
+// Walks through the epoch's order up to the record. If the order has passed the record, begins the
+// epoch again.
 std::optional<Ticket> TicketStream::next_of_block() {
   if (!ready() || block_.size() == 0) return {};
   const std::int64_t ordinal = block_.first++;

@@ -135,7 +135,7 @@ std::vector<Finding> busy_ps(const RunFacts& facts) {
     const auto tell = keeps_one_variable(facts, hottest) ? unsplit : hot_shard;
     return {tell(hottest, others, gain_of_sharing(facts, even))};
   }
-  // If this holds, one of two threads always waits for the other.
+  // From this ratio of queueing to applying on, one of two threads always waits for the other.
   constexpr double kMostlyQueue = 0.5;
   const double queue = RunFacts::share(hottest, "queue");
   if (share_memory(facts) && queue > kMostlyQueue * RunFacts::share(hottest, "apply")) {

@@ -66,7 +66,7 @@ FileDescriptor pipe_with(const SecretKey& key, const TaskCommand& command) {
   dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
-  if (key >= 0) fcntl(key, F_SETFD, 0);  // the descriptors of other tasks' keys close
+  if (key >= 0) fcntl(key, F_SETFD, 0);  // exec closes other tasks' keys
   execvpe(program, arguments, environment);
   const std::string_view why = strerrordesc_np(errno);
   for (const std::string_view part :

@@ -377,7 +377,7 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
     const Report report = read_report(files.report_of(failure.task));
     if (!report.error.empty()) cause = report.error;
   } catch (const Error&) {
-    // It died before it could say why.
+    // The task died before it could say why.
   }
   const std::string where = failure.host.empty() ? "" : fmt::format(" (on {})", failure.host);
   return fmt::format("{}{} failed first: {}", failure.task, where, cause);
@@ -684,7 +684,8 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   const HeldPorts ports(lab || !here ? 0 : int(tasks.size()));
   const TaskFiles files(!run.timeline.empty());
   RemoteHosts remote(program.ssh);
-  // From here on, a signal is kept for the tasks.
+  // From here on, the group keeps a signal that asks to end, until it can pass the signal on to the
+  // tasks.
   TaskGroup group(options);
   if (!here) connect(remote, asked, tasks, program, files, options, group.ending_fd());
   const Places places =

@@ -43,7 +43,7 @@ struct TaskGroupOptions {
 struct TaskFailure {
   std::string task;
   ExitStatus status;
-  std::string host = {};  // on which it ran; empty: this one
+  std::string host = {};  // the host on which it ran; empty: this host
 };
 
 struct TaskGroupResult {
@@ -149,8 +149,8 @@ struct LaunchProgram {
 struct TaskPlace {
   std::string address = {};             // by which other tasks reach it
   std::vector<std::string> files = {};  // its report, and its timeline if one is asked for
-  int cores = 1;                        // of its host, which it shares
-  int workers = 1;                      // that share these cores
+  int cores = 1;                        // the cores of its host, which the task shares
+  int workers = 1;                      // the workers that share these cores
   std::vector<std::string> flags = {};  // flags that the task gets for that place
   TaskStarter* host = nullptr;          // null: the task runs on this host
 };
@@ -172,8 +172,8 @@ Places places_here(const Cluster& cluster, const std::vector<std::string>& addre
 int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
            const TaskGroupOptions& options);
 
-/// Returns the arguments that make the program this task. They are appended to the user's own
-/// arguments, which they override. The cluster's spec must have every task's address.
+/// Returns the arguments that tell the program which task it is. They are appended to the user's
+/// own arguments, which they override. The cluster's spec must have every task's address.
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task,
                                         const TaskPlace& place);
 /// Returns these arguments in the form of $PACELINE_TASK, which replaces --launched: a JSON object

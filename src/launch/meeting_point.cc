@@ -23,7 +23,8 @@ constexpr Duration kBetweenTries = std::chrono::milliseconds(200);
 /// that answer.
 constexpr Duration kForItsWord = std::chrono::seconds(5);
 constexpr Duration kClosingPatience = std::chrono::seconds(2);
-/// How many callers that have not yet said their rank are admitted, beyond one for each rank.
+/// This many callers are admitted beyond one for each rank, since callers may not have said their
+/// rank yet.
 constexpr std::size_t kMostStrangers = 64;
 /// An ended connection is deleted this long after its end. By then no thread uses it any more.
 constexpr Duration kForgottenAfter = std::chrono::seconds(5);

@@ -49,7 +49,7 @@ const Shares kShares = {{"share/apply", &PsSummary::apply_share},
                         {"share/queue", &PsSummary::queue_share},
                         {"share/idle", &PsSummary::idle_share}};
 
-// A share in a PsSummary covers all the time since the ps began, until the summary was made.
+// A share in a PsSummary covers all of the summary's `seconds`.
 std::vector<SummaryValue> values_between(const PsSummary& last, const PsSummary& now) {
   std::vector<SummaryValue> values;
   const double seconds = now.seconds - last.seconds;

@@ -19,7 +19,7 @@ namespace paceline {
 class ProbeDesk {
  public:
   using Caller = std::uint64_t;
-  /// A caller says hello within this time.
+  /// A caller must say hello within this time.
   static constexpr Duration kHelloWithin = std::chrono::seconds(10);
   /// No session lasts longer.
   static constexpr Duration kLongestSession = std::chrono::hours(24);

@@ -15,7 +15,7 @@ namespace paceline {
 constexpr std::uint32_t kProbeVersion = 1;
 /// The payload in bytes of a frame that only fills a stream.
 constexpr std::uint32_t kProbeFillBytes = 1u << 17;
-/// No other payload is longer.
+/// The most bytes in any other payload.
 constexpr std::uint32_t kMostProbeBytes = 1u << 14;
 /// The number of streams that are measured together.
 constexpr int kProbeStreams = 4;
@@ -91,8 +91,8 @@ struct ProbeMeasured {
   bool operator==(const ProbeMeasured&) const = default;
 };
 
-/// The bytes that had arrived on the streams of a session with its last frame, and the time of that
-/// frame by the clock of the counting host.
+/// The bytes that have arrived on the streams of a session, and the arrival time of the last frame
+/// among them, by the clock of the counting host.
 struct ProbeCount {
   std::int64_t bytes = 0, nanoseconds = 0;
   bool operator==(const ProbeCount&) const = default;

@@ -15,8 +15,8 @@ namespace {
 /// How many frames are passed to the system at a time, so that it always has one to send.
 constexpr int kAtOnce = 3;
 
-/// The state lives as long as the pump, and as long as a frame that the connection has not given
-/// back. The bytes are random, so that no network can compress them.
+/// The state lives as long as the pump, and as long as the connection still sends a frame of its
+/// bytes. The bytes are random, so that no network can compress them.
 struct Taken {
   Taken() {
     std::minstd_rand random;

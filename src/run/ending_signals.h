@@ -25,7 +25,7 @@ class EndingSignals {
 
   /// A signalfd that does not block.
   int fd() const { return fd_; }
-  /// Takes the signals that have arrived.
+  /// Discards the signals that have arrived.
   void drain() const;
 
  private:

@@ -59,7 +59,8 @@ Interrupt::Interrupt(int nobody_left) : nobody_left_(nobody_left) {
 Interrupt::~Interrupt() {
   raise_event(ended_);
   thread_.join();
-  // Drops repeated signals of this request, which would end the process.
+  // Drops repeated signals of this request, which would end the process once they are no longer
+  // blocked.
   if (interrupted()) signals_.drain();
   for (const int fd : {asked_, takes_time_, ended_}) close(fd);
 }

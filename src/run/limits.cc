@@ -15,7 +15,8 @@
 namespace paceline {
 namespace {
 
-// Errors of the system arrive here as the system's text.
+// True if the message has the system's text for this errno. Errors of the system arrive here in
+// that form.
 bool says(std::string_view message, int reason) {
   return message.find(std::generic_category().message(reason)) != message.npos;
 }

@@ -23,8 +23,9 @@ void check_processes_allowed(const std::string& what, std::int64_t least,
 /// Notices that the kernel has killed processes because memory ran out.
 class MemoryKills {
  public:
-  /// Returns "; memory ran out: …", the reason for a process that was just seen to be killed; empty
-  /// if the kernel has killed no process since the last call, or since this object was made.
+  /// Returns "; memory ran out: …", an addition to the message that a process was killed. Empty if
+  /// the kernel has killed no process for memory since the last call, or, at the first call, since
+  /// this object was made.
   std::string newly_killed();
 
  private:

@@ -41,7 +41,7 @@ std::string name_of(spdlog::level::level_enum level) {
   return {name.data(), name.size()};
 }
 
-/// What both formats share: the line's time.
+/// Formats a log line as text or as a JSON object. Both have the time in UTC.
 class LineFormatter : public spdlog::formatter {
  public:
   explicit LineFormatter(const LogOptions& options)
@@ -121,7 +121,7 @@ LogOptions log_options(const Cluster& cluster, const RunOptions& run) {
   if (told.log_level == "debug") options.level = LogLevel::kDebug;
   if (told.log_level == "warning") options.level = LogLevel::kWarning;
   if (told.log_level == "error") options.level = LogLevel::kError;
-  // A launcher already prefixes the lines that it passes on with the task's name.
+  // A launcher prefixes text lines with the task's name, so these lines lack the name.
   if (options.json || !cluster.launch.launched) options.task = name_of_process(cluster);
   return options;
 }

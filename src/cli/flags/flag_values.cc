@@ -43,7 +43,7 @@ void check_new_file(const std::string& flag, const std::string& path) {
   }
   std::filesystem::path folder = std::filesystem::path(behind_links(path)).parent_path();
   if (folder.empty()) folder = ".";
-  // Ignored: a folder that may not be looked at counts as no folder.
+  // This error is ignored: a folder that cannot be looked at counts as no folder.
   std::error_code unseen;
   if (!std::filesystem::is_directory(folder, unseen)) {
     refuse_flag(flag, path, fmt::format("there is no folder {}", folder.string()));

@@ -53,9 +53,9 @@ std::vector<GivenFlag> flags_of_environment(const FlagValues& values,
                                             const Environment& environment);
 
 /// Throws kUsage if two sources disagree about the number of processes, or about which one this
-/// process is: the system that started the process, and `given` (the flags of TF_CONFIG that count
-/// for this process) or variables that anybody may have set. Flags that say which task this is
-/// override all of them.
+/// process is. The sources are the system that started the process, `given` (the flags of TF_CONFIG
+/// that count for this process), and variables that anybody may have set. Flags that say which task
+/// this is override all sources.
 void check_sources_agree(const FlagValues& values, const std::vector<GivenFlag>& given,
                          const Environment& environment);
 

@@ -28,7 +28,7 @@ namespace {
 /// Reads the variables of one launcher, and remembers them for errors.
 class Variables {
  public:
-  /// `all` are the variables without which the others are of no use.
+  /// `all` are the variables of which none may be missing: without one, the others are of no use.
   Variables(std::string launcher, const Environment& environment,
             std::initializer_list<const char*> all)
       : launcher_(std::move(launcher)), environment_(environment), all_(all) {}

@@ -87,8 +87,8 @@ SummaryOf read_summary_of(const std::string& text) {
   return of;
 }
 
-// Reads "loss/valid" or "precision/valid:max". For a number that should be large, leaving out
-// ":max" would keep the worst checkpoint.
+// Reads "loss/valid" or "precision/valid:max". Numbers that should be large need ":max" or ":min",
+// since the default, the smallest, would keep the worst checkpoint.
 KeepBest read_keep_best(const std::string& text) {
   KeepBest best{text, false};
   const std::size_t colon = text.rfind(':');

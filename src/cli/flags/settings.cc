@@ -141,7 +141,8 @@ Setting<std::string> data_setting(std::string value) {
 
 namespace {
 
-// For a number that its type cannot hold, names the end of the type's range.
+// Says what is allowed. If the text is a number that its type cannot hold, also says where the
+// type's range ends.
 std::string why_refused(const AnySetting& setting, const std::string& text) {
   const bool open = std::holds_alternative<std::int64_t>(setting.value) &&
                     !std::isfinite(setting.most) && is_too_large<std::int64_t>(text);

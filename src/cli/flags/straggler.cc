@@ -14,7 +14,7 @@ bool take_number(std::string_view& text, Number& number) {
   return true;
 }
 
-// Takes ":K", a number of times.
+// Takes ":K" off the front: how many times as long something takes.
 bool take_times(std::string_view& text, double& times) {
   constexpr double kMostSlowness = 1e6;
   if (!text.starts_with(':')) return false;

@@ -12,7 +12,7 @@ struct StagedRun {
   const char* name;
   Limit cause;
   const char *task, *words;    // that the explanation must name
-  void (*stage)(Report& run);  // makes it of the report of a healthy run
+  void (*stage)(Report& run);  // turns a healthy run's report into this one
 };
 
 /// Expects that explanations name the cause of each run, its task, and these words.

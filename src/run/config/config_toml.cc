@@ -6,8 +6,8 @@ namespace paceline {
 }
 #define TOML_ASSERT(condition) ((condition) ? void() : paceline::throw_broken_toml())
 
-// For most characters outside ASCII (U+00E9, U+0351), toml++ does not know whether they are white
-// space; here they are not.
+// toml++ reaches TOML_UNREACHABLE when it asks whether a character such as U+00E9 or U+0351 is
+// white space. Here the answer is no.
 #include <cstdint>
 
 #include <toml++/impl/preprocessor.h>

@@ -20,7 +20,7 @@ namespace {
 // Returns the seconds since this process began. The system tells the process's start in clock ticks
 // since the machine was started.
 double seconds_of_process() {
-  // Counted from behind the program's name, which may hold blanks.
+  // The number of fields from behind the program's name, which may hold blanks, to the start time.
   constexpr int kFieldsToStart = 20;
   std::ifstream file("/proc/self/stat");
   std::string text;

@@ -19,12 +19,12 @@ enum class Limit : std::uint8_t {
   // Foreseen: limits of a job in which nothing is wrong.
   kDevices,    // devices compute all the time
   kKernels,    // the cores of hosts run kernels all the time
-  kTransport,  // another system's transport, such as MPI's, is full
+  kTransport,  // the transport of another system, whose numbers were given, is full
   kMemory,     // memory moves as many bytes as it can
   kCores,      // the cores are used up, not by kernels alone
   kAnswers,    // no resource is used up: steps wait for values and answers
   kOthers,     // no resource is used up: workers wait for one another
-  kExchanges,  // what workers do between their local steps
+  kExchanges,  // no resource is used up: workers make local steps and exchange values between them
   kAlone,      // there is one process, whose kernels and rules follow one another
   // Found: faults that no prediction could foresee.
   kNothing,         // nothing stands out

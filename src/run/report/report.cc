@@ -100,7 +100,7 @@ void write_report(const std::string& path, const Report& report) {
 }
 
 Report read_report(const std::string& run) {
-  // Ignored: a folder that may not be looked at cannot be read either.
+  // This error is ignored, since a folder that cannot be looked at cannot be read either.
   std::error_code unseen;
   const bool folder = std::filesystem::is_directory(run, unseen);
   const std::string path = folder ? report_in(run) : run;

@@ -75,7 +75,8 @@ struct TaskReport {
   std::string task;  // "worker:0"
   // Of a worker: its own steps, untimed ones included; of a ps: the contributions that it applied.
   std::int64_t steps = 0;
-  std::optional<double> seconds;  // the time of the timed steps
+  /// The time of the timed steps; of a ps, from the first contribution to the last.
+  std::optional<double> seconds;
   std::optional<double> steps_per_s, examples_per_s;
   std::string unit;  // what examples_per_s counts; a ps has none
   std::optional<double> step_ms_p50, step_ms_p99, step_ms_max;

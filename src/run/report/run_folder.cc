@@ -124,7 +124,7 @@ std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
   const bool of_launcher = cluster.launch.launched && !cluster.launch.in_command;
   if (!run.timeline.empty() || run.out.empty() || of_launcher) return run.timeline;
   const std::string folder = run.out + "/timeline";
-  // Ignored: the file then cannot be written, and a line says so.
+  // This error is ignored: the timeline then cannot be written, and a message says so.
   std::error_code ignored;
   fs::create_directories(folder, ignored);
   const bool one_task = cluster.process == Cluster::Process::kTask;

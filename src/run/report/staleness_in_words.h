@@ -1,4 +1,5 @@
-// Says of a run that learned badly that its workers computed with old values, and what helps.
+// Sentences about the contributions of a run: that workers computed with old values, and what
+// helps; and that contributions were dropped or left out.
 #pragma once
 
 #include <string>
