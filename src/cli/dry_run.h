@@ -23,7 +23,7 @@ struct DryStep {
 std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
                          const Cluster& cluster, const RunOptions& run);
 
-/// Makes an observer that prints this description of the first session that is planned, and lets no
+/// Makes an observer that prints dry_run_text() of the first session that is planned, and lets no
 /// session start.
 MakeObserver show_dry_run();
 

@@ -39,8 +39,8 @@ struct Program {
   std::string key_hint = {};
   LabOptions lab = {};  // emulated hosts for the tasks that it launches
   SshOptions ssh = {};  // other hosts for tasks, if it launches a command of any kind
-  /// The command that it launches for each task; if it is empty, the program launches itself, with
-  /// its arguments.
+  /// The command that the program launches for each task; if it is empty, the program launches
+  /// itself, with its arguments.
   std::vector<std::string> command = {};
   std::vector<std::string> command_flags = {};  // of its tasks
 };

@@ -80,8 +80,8 @@ std::string cell(const Json& record, const Column& column) {
   return number(value) + (column.unit == "us" ? " us" : "");
 }
 
-// Returns the head of a column. For bytes it ends in "/s" ("out/s"), since a number such as "1.2
-// MB" shows only the rest of the unit.
+// Returns the head of a column. For bytes per second it ends in "/s" ("out/s"), since a number such
+// as "1.2 MB" does not show that part of the unit.
 std::string head_of(const Column& column) {
   std::string head(column.field.head);
   for (char& letter : head) letter = char(std::tolower(static_cast<unsigned char>(letter)));

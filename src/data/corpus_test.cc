@@ -140,7 +140,7 @@ TEST_F(Corpus, FollowsZipfAndHasAGrammar) {
   for (const std::int32_t id : stream) ++counts[std::size_t(id)];
   // Zipf's law: ten times the rank means a tenth of the count.
   EXPECT_NEAR(counts[100] / counts[1000], 10, 2.5);
-  // Penn Treebank's <eos> and <unk> are about a twentieth each.
+  // About a twentieth of Penn Treebank's words are <eos>, and about as many <unk>.
   EXPECT_NEAR(counts[std::size_t(words.id("<eos>"))] / double(stream.size()), 0.05, 0.03);
   EXPECT_GT(counts[std::size_t(words.id("<unk>"))] / double(stream.size()), 0.01);
   // The last word carries about half a bit about the next one, among frequent words.

@@ -113,8 +113,8 @@ void raise_largest(std::vector<Finding>& found, double gain) {
 }
 
 // Returns the share of the time for which a task waited for memory. The system counts the wait for
-// a page as one for memory only if the page was used shortly before it was taken away, and as one
-// for the disk otherwise. It reads several pages at once.
+// a page as a wait for memory only if the page was used shortly before it was taken away, and else
+// as a wait for the disk. The system reads several pages at once.
 double memory_wait(const TaskReport& task) {
   constexpr double kPagesAtOnce = 8, kPageBytes = 4096, kMostly = 0.5;
   const Pressure& pressure = task.use.pressure;

@@ -115,7 +115,8 @@ double RunFacts::gain_without(const TaskReport& worker, double share_of_step) co
     const double own = *worker.steps_per_s;
     return steps_per_s_ > 0 ? (steps_per_s_ - own + own / (1 - saved)) / steps_per_s_ : 1;
   }
-  // The slowest worker sets the pace, and all workers wait for the work that follows its own.
+  // In rounds, the worker with the largest own share sets the pace. A shorter step of this worker
+  // helps only until another worker is the slowest.
   const double own = own_share(worker), others = workers_.size() > 1 ? own_shares_.most(own) : 0;
   return gain_without(std::max(own, others) - std::max(own - saved, others));
 }

@@ -32,7 +32,8 @@ struct TaskGroupOptions {
   Duration outlives_the_other_job = std::chrono::seconds(5);
   /// True if workers train with each other; false if they only talk to ps tasks.
   bool workers_meet = false;
-  /// The time for which a task may be stopped (SIGSTOP) when the launcher waits for nothing else.
+  /// The time after which a stopped task (SIGSTOP) is killed if the launcher waits for stopped
+  /// tasks only.
   Duration stopped_within = std::chrono::seconds(10);
   int out = 1, err = 2;  // descriptors for the tasks' lines
   /// Gets lines for the user. May be empty.

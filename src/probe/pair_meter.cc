@@ -31,8 +31,8 @@ TimePoint moment() { return std::chrono::steady_clock::now(); }
 
 double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// Returns the time of the clock that a host shows its users. The clock may be set; how it runs
-/// during a measurement matters little.
+/// Returns the time of the clock that a host shows its users. That clock may be set at any time,
+/// but a measurement is so short that the rate of the clock matters little.
 TimePoint shown_time() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return TimePoint(duration_cast<Duration>(now));

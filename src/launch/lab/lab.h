@@ -14,8 +14,8 @@ struct LabLinks {
   double delay_ms = 0;
 };
 
-/// The constructor makes the hosts, and the destructor removes them. If a process was killed, the
-/// next lab removes what its lab has left. Two labs never see each other.
+/// The constructor makes the hosts, and the destructor removes them. The hosts of a process that
+/// was killed are removed by the next lab. Two labs never see each other.
 class Lab {
  public:
   /// Throws kUnavailable if the user is not root, or if the tools (ip and tc, of iproute2) or the

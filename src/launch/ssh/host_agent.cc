@@ -186,7 +186,8 @@ void HostAgent::wait() {
   if (!unsent_.empty()) watched.push_back({STDOUT_FILENO, POLLOUT, 0});
   for (const Child& child : children_) {
     if (unsent_.size() >= kMostUnsent || is_gone(child)) continue;
-    // Without this, an ended process whose group still runs would wake the agent again and again.
+    // If poll watched the exit of an ended process whose group still runs, it would return again
+    // and again.
     const bool lingers = killed_at_ && child.process->has_ended();
     lingers ? child.process->watch_outputs(watched) : child.process->watch(watched);
   }

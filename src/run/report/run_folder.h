@@ -36,9 +36,9 @@ std::string how_to_go_on(const RunOptions& run);
 /// Returns the files of this process's report: RunOptions::report, and OUT/report.json if this
 /// process decides for the job.
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run);
-/// Writes the report to these files, except those that is_left_as_it_is names, and keeps it in
-/// ProgramRun::last_report. Never removes a file. Throws kUnavailable, naming the file that cannot
-/// be written.
+/// Writes the report to report_files(), except those for which is_left_as_it_is holds, and keeps it
+/// in ProgramRun::last_report. Never removes a file. Throws kUnavailable, naming the file that
+/// cannot be written.
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report);
 /// True for a file of an earlier run if the run of `report` made no step: it resumed a finished
 /// run, or it failed before it began.
