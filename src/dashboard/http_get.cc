@@ -80,7 +80,7 @@ std::string ask(const std::string& address, const HttpsContext* https, const std
   return caller.receive();
 }
 
-/// Adds the server's name to errors, since the stream's own errors do not say it.
+/// Adds the server's name to errors, since the stream's own errors do not have it.
 std::string ask_encrypted(const std::string& address, const std::string& authority,
                           const std::string& request, Deadline deadline) {
   const HttpsContext https = HttpsContext::of_caller({"--dashboard-ca", authority});

@@ -77,7 +77,8 @@ class JobWatch : public SessionObserver {
     if (watch_ != nullptr) watch_->ask_with({});
   }
 
-  // Prints the last lines of a run. If a launcher has started the tasks, it prints them itself.
+  // Prints the last lines of a run. If a launcher has started the tasks, the launcher prints them
+  // instead.
   void summed_up(RunningSession& session) override {
     const Cluster& cluster = session.made_of().cluster;
     if (cluster.launch.launched) return;

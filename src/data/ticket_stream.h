@@ -49,7 +49,7 @@ class TicketStream {
   std::optional<Ticket> next_of_block();
   std::int64_t epoch_ = 0, taken_ = 0;  // records of the epoch that the order has passed
   std::shared_ptr<RecordBlocks> blocks_;
-  RecordRange block_;  // what is left of it
+  RecordRange block_;  // what is left of the present block
 };
 
 }  // namespace paceline

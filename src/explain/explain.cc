@@ -37,7 +37,7 @@ std::vector<Finding> findings_of(const Report& run) {
     return !std::isfinite(each.gain) || each.gain < least_gain(each.cause);
   });
   std::ranges::stable_sort(all, std::ranges::greater(), &Finding::gain);
-  // Causes from outside the run come first, since they show in other numbers, too.
+  // Large causes from outside the run come first, since they show in other numbers, too.
   const double most = all.empty() ? 1 : all.front().gain;
   std::stable_partition(all.begin(), all.end(), [&](const Finding& each) {
     return is_from_outside(each.cause) && each.gain - 1 >= kMayExplain * (most - 1);

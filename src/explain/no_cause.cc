@@ -48,8 +48,8 @@ bool workers_wait(const RunFacts& facts) {
   return facts.mean_transfer() + facts.mean_share("wait") > kLeastWaiting;
 }
 
-// True if a run has less than half of the expected speed and its workers wait, so that there must
-// be another cause.
+// True if a run has less than half of the lowest speed that was expected and its workers wait, so
+// that something must hold it back that no number shows.
 bool is_mysterious(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   return expected && facts.steps_per_s() < kHalfExpected * expected->low && workers_wait(facts);

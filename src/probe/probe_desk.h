@@ -21,7 +21,7 @@ class ProbeDesk {
   using Caller = std::uint64_t;
   /// A caller must say hello within this time.
   static constexpr Duration kHelloWithin = std::chrono::seconds(10);
-  /// No session lasts longer.
+  /// The longest time that a session may last.
   static constexpr Duration kLongestSession = std::chrono::hours(24);
   static constexpr std::size_t kMostCallers = 64;
 

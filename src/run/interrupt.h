@@ -24,7 +24,8 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// True when a signal has arrived. A worker asks once per step, and then throws kCancelled.
+  /// True once a signal has arrived. A worker asks in each step, and ends with kCancelled if one
+  /// has.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
   /// True if no task is left that this task could join. A task asks while it waits for others.
   bool left_alone() const;

@@ -33,7 +33,7 @@ FlagValues flags_with(const std::vector<std::pair<std::string, std::string>>& gi
   return values;
 }
 
-// Each system really set these variables. The last entry is empty for variables of one process.
+// Each system really set these variables. The text is empty where there is only one process.
 TEST(LaunchEnvironment, SeveralProcessesAreRefusedInWords) {
   const std::vector<std::pair<Variables, std::string>> cases = {
       {{{"SLURM_NTASKS", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "2"}},
