@@ -203,7 +203,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
   keeper_ = std::thread([this] { keep_connected(); });
 }
 
-// Ends the link first, since its threads call the other members.
+// The threads of the link use the other fields of the driver, so the link ends before these do.
 CollectiveDriver::~CollectiveDriver() {
   if (records_) records_->leave();
   {
@@ -229,8 +229,8 @@ std::uint64_t CollectiveDriver::tag_of(std::uint64_t epoch, std::int64_t step) {
   return tag == 0 ? 1 : tag;
 }
 
-// Makes the reduction do what the machine's state asks for. Opens an attempt at a step before any
-// member can hear that this worker has begun the step.
+// Makes the reduction do what the group's state machine asks for. Opens an attempt at a step before
+// any member can hear that this worker has begun the step.
 void CollectiveDriver::follow() {
   const CollectiveBegin* const begun = group_.begun_by(options_.task.index);
   const std::uint64_t tag = tag_of(group_.epoch(), group_.step());
@@ -573,14 +573,15 @@ void CollectiveDriver::rested() {
 
 void CollectiveDriver::failed(const Error& error) { fail(error); }
 
-// Wakes the pipeline when a new epoch has dealt records.
+// Wakes the data pipeline when a new epoch has dealt records.
 void CollectiveDriver::tell_dealt() {
   if (!records_) return;
   const std::uint64_t epoch = shown_.epoch;
   if (dealt_.exchange(epoch) != epoch) records_->look_again();
 }
 
-// The connections of an all-reduce. Each worker calls those of lower index, again and again.
+// The connections of an all-reduce. A worker connects to each worker of lower index, and tries
+// again until this succeeds.
 
 namespace {
 
@@ -695,7 +696,7 @@ void CollectiveDriver::connect(int worker) {
   CollectiveConnection* peer = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    // The next call of this peer waits until the peer has had time to greet.
+    // If this connection fails to greet, the next try waits until the peer has had time to do so.
     tries_[std::size_t(worker)].next = now() + kHelloWithin;
     peers_.push_back(
         std::make_unique<CollectiveConnection>(*this, worker, now(), options_.timeline));
@@ -841,7 +842,7 @@ void CollectiveDriver::take_welcome(CollectiveConnection& from, const Welcome& w
   from.clock.begin(*from.connection);
 }
 
-// Both sides now know each other. Closes an older connection with the same worker, if there is one.
+// Notes which worker the peer is. Closes an older connection with the same worker, if there is one.
 void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uint64_t incarnation) {
   CollectiveConnection*& current = current_[std::size_t(worker)];
   if (current != nullptr) {
@@ -976,7 +977,7 @@ std::vector<StoreLink> CollectiveDriver::links() const {
   return links;
 }
 
-// The values that a joiner is sent, and the states of workers for a checkpoint.
+// The values that are sent to joiners, and the states of workers for a checkpoint.
 
 namespace {
 
@@ -984,7 +985,7 @@ namespace {
 // resumes. Any other number is that of the save that asked for the state.
 constexpr std::uint64_t kRestoredState = ~std::uint64_t{0};
 
-// Counts frames that borrow values until the frames are sent.
+// Counts the frames that borrow values, until they are sent.
 class SentFrames {
  public:
   void begin() { ++under_way_; }
@@ -1008,7 +1009,7 @@ class SentFrames {
 
 }  // namespace
 
-// Sends a joiner its values, which do not change until the joiner has contributed.
+// Sends each joiner the values, which do not change before the joiner has contributed.
 void CollectiveDriver::send_lacking_values() {
   while (true) {
     int worker = -1;
@@ -1132,7 +1133,7 @@ void CollectiveDriver::ask_progress() {
   }
 }
 
-// One of two connected workers asks the other for its clock: the worker that has made the call.
+// Of two connected workers, the one that made the connection asks the other for its clock.
 void CollectiveDriver::ask_clocks() {
   const std::lock_guard lock(mutex_);
   for (CollectiveConnection* const peer : current_) {

@@ -1,6 +1,6 @@
-// The real driver of a group's state machine (protocol/collective_group.h). It keeps the
-// connections with the other workers, serialises their events, makes the reduction do what the
-// machine wants, and sends values to joiners.
+// The driver that runs a group's state machine (protocol/collective_group.h) on real links and
+// threads. It keeps the connections with the other workers, serialises their events, makes the
+// reduction do what the state machine asks for, and sends values to joiners.
 #pragma once
 
 #include <fmt/format.h>
@@ -37,8 +37,8 @@
 
 namespace paceline {
 
-/// The states of the other workers, collected while a checkpoint is written. It keeps the last
-/// state that each worker has told. Thread-safe.
+/// The states of the other workers, collected while a checkpoint is written. The inbox keeps the
+/// last state that each worker has told. Thread-safe.
 class StateInbox {
  public:
   /// Begins a new save that asks `workers` for their states. Does not ask workers that train no
@@ -61,7 +61,8 @@ class StateInbox {
     }
     changed_.notify_all();
   }
-  /// The worker has gone, so no save waits for its state any longer.
+  /// Notes that the connection with the worker has ended, so no save waits for its state any
+  /// longer.
   void lose(int worker) {
     {
       const std::lock_guard lock(mutex_);
@@ -70,7 +71,7 @@ class StateInbox {
     }
     changed_.notify_all();
   }
-  /// Returns the states once every worker that was asked has told its state or has gone, or at the
+  /// Returns the states once every worker that was asked has told its state or was lost, or at the
   /// deadline. `silent` gets the workers that had done neither by the deadline.
   std::vector<TaskState> wait(Deadline deadline, std::set<int>& silent) {
     std::unique_lock lock(mutex_);
@@ -131,7 +132,7 @@ class GroupRecordBlocks : public SharedRecordBlocks {
  public:
   explicit GroupRecordBlocks(CollectiveDriver& driver) : driver_(&driver) {}
   void leave();
-  /// Makes the pipeline look again, since there may be more records, or records that it took may be
+  /// Makes the pipeline ask again, since there may be more records, or records that it took may be
   /// revoked. Call it without locks.
   void look_again() { tell_changed(); }
 
@@ -186,10 +187,11 @@ class CollectiveConnection : public Receiver {
   std::vector<std::byte> received_;
 };
 
-/// One thread calls it to join, make steps and leave; connections call it from threads of the link.
+/// One worker's part of an all-reduce. One thread, the step thread, joins, makes steps and leaves;
+/// connections call the driver from threads of the link.
 class CollectiveDriver : public PeerSender, public ReductionListener {
  public:
-  /// Listens. Throws as Link::listen does, naming the task.
+  /// Begins to listen at the worker's address. Throws as Link::listen does, naming the task.
   CollectiveDriver(const CollectiveOptions& options, HeldVariables& variables);
   ~CollectiveDriver() override;
 
@@ -233,7 +235,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// Waits until another worker ends the job, and throws its error; if none does in time, throws
   /// `otherwise`.
   [[noreturn]] void wait_job_end(const std::string& otherwise);
-  /// The committed step has been applied.
+  /// Notes that the committed step has been applied.
   void set_applied();
   /// Prepares the step thread to read or write values: from now on nothing else may change them.
   void use_values();
@@ -262,7 +264,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::uint64_t state_asked() const { return shown_.state_asked; }
   void send_state(const TaskState& state);
   void ask_states();
-  /// Asks all members for their progress. Any thread may call.
+  /// Asks all connected workers for their progress. Any thread may call.
   void ask_progress();
   StateInbox& inbox() { return inbox_; }
 
@@ -304,7 +306,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
     std::atomic<std::uint64_t> state_asked{0}, epoch{0};
   };
 
-  /// Calls event() under the lock, then does what the machine wants, and publishes the new state.
+  /// Calls event() under the lock, then does what the state machine asks for, and publishes the new
+  /// state.
   template <typename Event>
   auto change(Event&& event) {
     struct Finish {
@@ -390,7 +393,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool stopping_ = false, leaving_ = false;
   CollectiveGroup group_;
   Outbox out_;
-  std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;  // tags; an epoch
+  /// The first two are tags of attempts; rests_for_ is the number of an epoch.
+  std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;
   std::uint64_t begun_tag_ = 0, begun_epoch_ = 0;
   std::uint64_t reduced_ = 0;  // the tag of an attempt
   bool given_ = true;          // the ps tasks have the whole contribution of the step

@@ -23,7 +23,7 @@ struct CollectiveOptions {
   TaskId task;
   std::string cluster_id;
   std::vector<std::string> agreed_flags;  // on which workers must agree
-  std::string bind;                       // empty: its address in the spec
+  std::string bind;  // the address to listen at; empty: this worker's address in the spec
   std::string link = "auto";
   Security security;
   /// The engine: "link"; or "mpi", for which MPI must be started before.
@@ -43,12 +43,13 @@ struct CollectiveOptions {
   bool share_memory = true;
   /// Helps the step thread to apply the rules; null: no other thread helps.
   ThreadPool* pool = nullptr;
-  StepAccount* account = nullptr;                // the account of the step thread; null: none
-  Timeline* timeline = nullptr;                  // gets an event for each frame; null: none
-  ProgressBoard* progress = nullptr;             // the progress that workers tell; null: none
-  const Clock* clock = &kRealClock;              // must outlive the store
-  std::function<void(const std::string&)> say;   // lines for the user, from any thread
-  Duration say_after = std::chrono::seconds(1);  // of waiting for other workers
+  StepAccount* account = nullptr;               // the account of the step thread; null: none
+  Timeline* timeline = nullptr;                 // gets an event for each frame; null: none
+  ProgressBoard* progress = nullptr;            // the progress that workers tell; null: none
+  const Clock* clock = &kRealClock;             // must outlive the store
+  std::function<void(const std::string&)> say;  // lines for the user, from any thread
+  /// How long to wait for other workers before a line says so.
+  Duration say_after = std::chrono::seconds(1);
   /// Called several times a second while the store waits. An exception ends the wait.
   std::function<void()> check_interrupt;
   /// Makes the link instead of net's make_link, for tests.

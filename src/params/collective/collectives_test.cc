@@ -22,8 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Carries frames between the workers of one process, with one thread for each receiver. It delays
-// some of the frames.
+// Hands frames to one of the workers of this process, one after another, in a thread of its own.
 class FrameCourier {
  public:
   using Arrived = std::function<void(int from, const FrameHeader&, std::span<const std::byte>)>;

@@ -8,8 +8,8 @@
 namespace paceline {
 namespace {
 
-// The largest bucket that small variables share. They share one, since a message takes as long as
-// the reduction of some thousand numbers.
+// The most bytes of a bucket that several small variables share. Small variables share a bucket,
+// since a message takes as long as the reduction of some thousand numbers.
 constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 
 std::size_t contribution_bytes(const VariableSpec& variable) {

@@ -30,10 +30,10 @@ class ContributionLayout {
 struct Bucket {
   std::vector<VariableId> variables;  // ascending
   bool sparse = false;
-  std::size_t offset = 0;    // of dense variables: the bucket's place in the layout, in bytes
+  std::size_t offset = 0;    // the bucket's place in the layout, in bytes
   std::size_t elements = 0;  // float32 numbers, including the gaps between two variables
-  /// The place in the plan of the first use of any of the variables. The bucket with the lowest
-  /// priority is reduced first.
+  /// The place in the plan of the first use of any of the variables. LinkCollectives reduces the
+  /// bucket with the lowest number first, MpiCollectives the one with the highest.
   std::size_t priority = 0;
 };
 

@@ -64,7 +64,7 @@ class LinkCollectives : public Collectives {
   /// the memory is too small.
   void take_memory(int worker, std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
   /// Takes a frame of another worker. Ignores a frame of another attempt. Throws kDataLoss for a
-  /// frame that makes no sense.
+  /// frame that does not fit the bucket that it names.
   void arrived(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
  private:
@@ -84,8 +84,8 @@ class LinkCollectives : public Collectives {
     bool begun = false;    // the others know that this worker has contributed
     bool reduced = false;  // this worker has summed its part, or all rows
     bool whole = false;
-    /// In a reduction in place, by worker: whether it has contributed, and whether it has summed
-    /// its part.
+    /// By worker: whether its contribution is here, so that it can be summed. In place, also
+    /// whether the worker has summed its part.
     std::vector<bool> there, summed;
     std::size_t summed_numbers = 0;      // in a ring: numbers that have all contributions
     std::vector<Chunk> early;            // chunks that arrived before this worker has contributed

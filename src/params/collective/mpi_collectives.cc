@@ -15,11 +15,11 @@
 namespace paceline {
 namespace {
 
-// How many times to look without sleeping until the members meet. The count is small, since the
-// others may still compute for long.
+// How many times to test a meeting without sleeping. The count is small, since the other members
+// may still compute for long.
 constexpr int kPatientToMeet = 200;
-// How many times to look without sleeping once all members have met. The count is large, since MPI
-// moves the numbers only during a look.
+// How many times to test a sum without sleeping, once all members have met. The count is large,
+// since MPI moves the numbers only during a test.
 constexpr int kPatientToSum = 100'000;
 constexpr std::chrono::microseconds kBetweenLooks{50};
 // MPI counts in int.

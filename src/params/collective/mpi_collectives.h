@@ -45,7 +45,7 @@ class MpiCollectives : public Collectives {
     std::vector<std::int32_t> ids;  // ids of the sum
     std::vector<float> row_sums;
   };
-  /// The object is being destroyed.
+  /// Ends the reduction thread when the object is being destroyed.
   struct Stopped {};
   using Lock = std::unique_lock<std::mutex>;
 
@@ -55,7 +55,7 @@ class MpiCollectives : public Collectives {
   void sum_bucket(const ReductionGroup& group, void* communicator, std::size_t bucket);
   void sum_rows_of(const ReductionGroup& group, void* communicator, std::size_t bucket);
   void* communicator_of(const ReductionGroup& group);
-  /// Looks until the request is done. After `patient` looks it sleeps between two looks.
+  /// Tests the request until it is done. After `patient` tests it sleeps between two tests.
   void finish(void* request, int patient, const char* what);
 
   const std::span<const VariableSpec> variables_;

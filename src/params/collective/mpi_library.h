@@ -16,7 +16,7 @@ const MpiCalls& mpi_calls();
 bool has_mpi_calls();
 /// Returns the whole number in an environment variable; nullopt when the variable has none.
 std::optional<int> number_in_environment(const char* name);
-/// The rank of this process if mpirun has started it.
+/// Returns the rank of this process; nullopt unless mpirun has started it.
 std::optional<int> rank_by_mpirun();
 /// Throws kUnavailable with the text `failure`, which says why a call failed; does nothing when it
 /// is null.

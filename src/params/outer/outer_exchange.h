@@ -14,18 +14,19 @@
 
 namespace paceline {
 
-/// One thread calls it.
+/// All calls come from one thread.
 class OuterExchange {
  public:
   /// If workers do not wait for each other, `contributed` is the number of this worker's
-  /// contributions. Otherwise the store below has rounds, which all workers count alike. `local`
-  /// has the worker's copies, by variable; they get the present values of the store below. All
-  /// arguments must outlive this object; pool and account may be null.
+  /// contributions so far. Otherwise the store below has rounds, which all workers count alike.
+  /// `local` has the worker's copies, by variable; they must hold the present values of the store
+  /// below. All arguments must outlive this object; pool and account may be null.
   OuterExchange(ParameterStore& below, const OuterSchedule& schedule,
                 std::optional<std::int64_t> contributed, std::vector<TensorView> local,
                 std::vector<float> rates, ThreadPool* pool, StepAccount* account);
 
-  /// Call it after each local step. If the step leads to a round, contributes.
+  /// Call it after each local step. Contributes fragments and takes over common values, as the
+  /// schedule says.
   void step_made(std::int64_t examples);
   /// Waits until this worker's last contribution counts: until its round is closed, if there are
   /// rounds.

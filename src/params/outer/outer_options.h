@@ -20,7 +20,8 @@ struct OuterOptions {
   /// for the new values.
   int fragments = 1;
   /// 0: the store below has rounds. Otherwise each difference is applied as it arrives: `delay`
-  /// differences count as one mean, and every `delay`-th difference brings the momentum.
+  /// differences count as one mean, and every `delay`-th difference renews the momentum and applies
+  /// it.
   int delay = 0;
   bool operator==(const OuterOptions&) const = default;
 };

@@ -30,7 +30,7 @@ class OuterState {
   virtual const OuterSchedule& schedule() const = 0;
   /// Waits until the last round of this worker is closed.
   virtual void settle() = 0;
-  /// Adds the slots that this worker keeps.
+  /// Adds the slots that this worker keeps to the state.
   virtual void add_slots(TaskState& state) = 0;
   /// Gives the store the state, which has these slots, before training begins.
   virtual void restored(TaskState state) = 0;

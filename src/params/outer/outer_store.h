@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-/// The name by which a worker's saved state has a slot of its local steps, as one of its local
-/// variables.
+/// Returns the name under which a worker's saved state keeps a slot of the rule of its local steps.
+/// The state has these slots among the worker's local variables.
 std::string inner_slot_name(std::string_view variable, std::string_view slot);
 bool is_inner_slot(std::string_view name);
 
@@ -23,16 +23,7 @@ bool is_inner_slot(std::string_view name);
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,
                           std::int64_t steps);
 
-/// `below` was made for outer_variables().
-/// - Own steps are local steps of one worker; global steps are local steps of all workers. A closed
-///   round counts as the steps of each worker that led to it. Without rounds, a contribution counts
-///   as the steps that led to it, so global steps are the sum over all workers.
-/// - The rules of `variables`, clipping and schedules apply to the local steps. Slots stay with the
-///   worker, and a checkpoint has them as a part of the worker's state. The steps since the last
-///   exchange are not in a checkpoint: training that resumes makes them again.
-/// - Reading, evaluating and saving use the common values, which only exchanges change.
-/// - Only one plan trains: bind() throws kInvalidArgument for a second one. The pool and the
-///   account of `options` are used as in one process.
+/// Makes local steps over `below`, which was made for outer_variables().
 JoinedStrategy with_outer_rule(JoinedStrategy below, std::vector<VariableSpec> variables,
                                const OuterOptions& how, const JoinOptions& options);
 

@@ -123,7 +123,7 @@ TEST(OuterStore, SlotsOfAWorkerGoIntoItsStateAndBack) {
   for (int step = 0; step < 6; ++step) EXPECT_EQ(second.step(), one.step()) << step;
 }
 
-/// `workers` workers train; their batches together are those of one process.
+/// kWorkers workers train; their batches together are those of one process.
 class OuterJob : public JobFixture, public ::testing::WithParamInterface<bool> {
  protected:
   void start(const OuterOptions& how) {

@@ -25,7 +25,8 @@ constexpr std::int64_t kBlock = 256;
 using Sources = std::array<const float*, kMostTowers>;
 using Sums = std::array<std::array<float, kBlock>, kMostTowers / 2>;
 
-// Sums the first `count` of the sums, of `size` elements each, into one.
+// Adds up the first `count` of the sums, in pairs, so that sums[0] is the sum of all. Each has
+// `size` elements.
 void add_pairs(Sums& sums, std::size_t count, std::int64_t size) {
   while (count > 1) {
     for (std::size_t i = 0; i < count; i += 2) {
@@ -39,7 +40,8 @@ void add_pairs(Sums& sums, std::size_t count, std::int64_t size) {
   }
 }
 
-// Writes factor · (sum of the sources), for `size` elements, at most kBlock.
+// Writes factor · (sum of the sources), for the elements from `begin` on. There are `size`
+// elements, at most kBlock.
 void add_block(const Sources& sources, std::size_t count, std::int64_t begin, std::int64_t size,
                float factor, float* into) {
   Sums sums;
@@ -91,8 +93,8 @@ TowerMean::TowerMean(const VariableSpec& spec, std::int64_t most_rows, int tower
   squares_.resize(ids_.capacity());
 }
 
-// A tower's weight is 1 if it has the mean number of examples, so that equal batches are summed as
-// they are.
+// Scales the contributions by their numbers of examples. A tower that has the mean number of
+// examples has weight 1, so equal batches are summed as they are.
 void TowerMean::weigh(std::span<const Contribution> of_towers,
                       std::span<const std::int64_t> examples) {
   const std::int64_t all = std::accumulate(examples.begin(), examples.end(), std::int64_t{0});

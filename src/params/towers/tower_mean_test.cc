@@ -21,7 +21,8 @@ std::vector<std::int64_t> equal(int towers) {
   return std::vector<std::int64_t>(std::size_t(towers), 8);
 }
 
-// In another order of additions the small numbers would be lost: 1 + 1e8 is 1e8 in float32.
+// 1 + 1e8 is 1e8 in float32. So the sum of pairs loses both small numbers, while a sum from the
+// first value to the last would keep the last one.
 TEST(TowerMean, AddsPairsFirst) {
   const VariableSpec spec{.name = "w", .shape = {1}, .rule = Sgd{}};
   TowerMean mean(spec, 0, 4, false, nullptr);

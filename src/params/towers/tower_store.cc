@@ -56,7 +56,7 @@ class TowerGroup::Lead : public StoreSteps {
   TowerGroup& group_;
   StoreSteps& below_;
   StepAccount* account_ = nullptr;
-  // The uses whose contributions were given in this step, in that order.
+  // The uses to which tower 0 has contributed in this step, in the order of its contributions.
   std::vector<std::size_t> order_;
   std::size_t handed_over_ = 0;  // how many of order_ were handed over
 };
@@ -327,7 +327,7 @@ class TowerStore::OfTower : public ForwardingStore<ParameterStore> {
   TowerStore& all_;
   ParameterStore& below_;
   const int tower_;
-  std::size_t bound_ = 0;  // plans with updates
+  std::size_t bound_ = 0;  // how many plans with updates this tower has bound
 };
 
 TowerStore::TowerStore(ParameterStore& below, int towers, ThreadPool* pool, bool sync_batch_norm)

@@ -136,7 +136,7 @@ class TowerGroup {
   const float clip_norm_;
   std::vector<int> use_of_;                 // by variable: index in uses_, or −1
   std::vector<std::unique_ptr<Use>> uses_;  // in the order of the plan's uses
-  std::vector<double> squares_;             // by use: of the mean; 0: not part of the norm
+  std::vector<double> squares_;  // by use: the sum of squares of the mean; 0: not part of the norm
   std::vector<UnitedRows> united_;
   std::vector<RowSet> united_sets_;
 
@@ -150,8 +150,8 @@ class TowerGroup {
   std::vector<std::optional<AsyncView>> values_;
   bool skipped_ = false;  // the contribution of some tower has NaN
   TowerSums sums_;
-  int begun_ = 0, ended_ = 0;  // the other towers that have begun and ended this step
-  std::int64_t step_ = 0;      // steps that all towers have ended
+  int begun_ = 0, ended_ = 0;  // how many of the other towers have begun, and have ended, this step
+  std::int64_t step_ = 0;      // how many steps all towers have ended
   std::exception_ptr error_;
 };
 

@@ -12,25 +12,29 @@ namespace paceline {
 
 /// A worker's standing in the training of an all-reduce.
 enum class Standing : std::uint8_t {
-  kJoining,  // it waits to become a member
-  kMember,   // it takes part in each step
-  kRetired,  // it trains no more
+  kJoining,  // the worker waits to become a member
+  kMember,   // the worker takes part in each step
+  kRetired,  // the worker trains no more
 };
 
 struct GroupStatus {
   Standing standing = Standing::kJoining;
-  std::uint64_t epoch = 0;  // the epoch of which it is, or was last, a member
-  std::int64_t step = -1;   // global steps that its values include; −1: it has no values
-  std::vector<std::int32_t> members;    // of the epoch, ascending
-  std::vector<std::int32_t> connected;  // the workers that it is connected with, ascending
-  bool done = false;                    // the worker's training is over, but it may go on untimed
-  bool ended = false;                   // it has heard that the training of all has ended
-  bool wants_values = false;  // it has retired, and wants the values at the end of the training
+  std::uint64_t epoch = 0;  // the epoch in which the worker is, or was last, a member
+  /// How many global steps the worker's values include; −1: it has no values.
+  std::int64_t step = -1;
+  std::vector<std::int32_t> members;  // of the epoch, ascending
+  /// The workers that are connected with this worker, ascending.
+  std::vector<std::int32_t> connected;
+  bool done = false;   // the worker's training is over, but it may go on untimed
+  bool ended = false;  // the worker has heard that the training of all has ended
+  /// The worker has retired, and wants the values at the end of the training.
+  bool wants_values = false;
   bool cut_off = false;       // the worker is cut off from a ps that it needs for a step
   std::int64_t counted = -1;  // global steps that the ps tasks have confirmed; −1: none
-  /// The number of global steps, including the last that it has committed; −1: none.
+  /// The number of global steps up to the last one that the worker has committed, this one
+  /// included; −1: none.
   std::int64_t committed = -1;
-  bool saved = false;  // it has written the checkpoint at the end of the training
+  bool saved = false;  // the worker has written the checkpoint at the end of the training
   bool operator==(const GroupStatus&) const = default;
 };
 
@@ -57,7 +61,7 @@ struct Agreement {
 struct Formation {
   std::uint64_t epoch = 0;
   std::vector<std::int32_t> members;
-  std::int64_t step = 0;                 // global steps that count
+  std::int64_t step = 0;                 // how many global steps count: the next step follows them
   std::int64_t counted = -1;             // global steps that the ps tasks have counted; −1: none
   std::int32_t source = 0;               // the member that sends its values to the `lacking` ones
   std::vector<std::int32_t> lacking;     // ascending

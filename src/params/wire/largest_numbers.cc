@@ -31,7 +31,7 @@ class Largest {
     for (; at > 0 && kept_[at - 1].size < size; --at) kept_[at] = kept_[at - 1];
     kept_[at] = {size, std::uint8_t(place)};
   }
-  /// Returns their places, in ascending order.
+  /// Returns the places of the kept numbers, in ascending order.
   std::span<const std::uint8_t> places() {
     for (std::size_t i = 0; i < count_; ++i) places_[i] = kept_[i].place;
     std::sort(places_.begin(), places_.begin() + std::ptrdiff_t(count_));
@@ -95,8 +95,8 @@ std::size_t keep_largest_as(std::span<const std::byte> floats, std::size_t kept,
   return std::size_t(to - begin);
 }
 
-// Works upwards in place: each block takes fewer bytes as it travels, so the float32 numbers of a
-// block never reach the travelling bytes of a later block.
+// Works in place, from the first block to the last. A block takes no more bytes when it travels
+// than as float32, so its float32 numbers never overwrite the travelling bytes of a later block.
 template <typename T>
 void spread_largest_as(std::span<std::byte> floats, const ContributionForm& form) {
   const std::size_t all = floats.size() / sizeof(float);

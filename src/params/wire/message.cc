@@ -156,8 +156,8 @@ void encode(const StepBegin& begin, std::vector<std::byte>& bytes) { encode_fiel
 void encode(const StepClip& clip, std::vector<std::byte>& bytes) { encode_fields(clip, bytes); }
 void encode(const StepEnd& end, std::vector<std::byte>& bytes) { encode_fields(end, bytes); }
 
-// Of a hello of another version, reads only the version's number, since the rest may be laid out in
-// another way.
+// Of a hello of another protocol version, reads only the version's number, since the rest may have
+// another layout.
 Hello decode_hello(std::span<const std::byte> payload) {
   Hello hello;
   hello.version = WireReader(payload, "hello").get<std::uint32_t>();
@@ -195,8 +195,8 @@ void decode_step_end(std::span<const std::byte> payload, StepEnd& end) {
   decode_fields(payload, "step_end", end);
 }
 
-// A plan's contributions lie side by side in one memory, and a larger plan has another memory, so
-// the limit leaves room for several plans.
+// The contributions of a plan lie side by side in one memory, and a larger plan gets a new memory,
+// so the limit leaves room for two plans.
 std::size_t most_shared_bytes(std::span<const VariableSpec> variables) {
   constexpr std::size_t kPlans = 2, kLeast = std::size_t{1} << 20;
   std::size_t bytes = 0;

@@ -17,9 +17,9 @@
 namespace paceline {
 
 constexpr std::uint32_t kProtocolVersion = 21;
-/// Frames with values or contributions are at most this long, unless one row is longer.
+/// The most bytes of a payload with values or contributions, unless one row is longer.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
-/// All other payloads are at most this long.
+/// The most bytes of any other payload.
 constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
 /// Flag of kPull: the worker wants one message when one of the pieces changes.
 constexpr std::uint16_t kTellChanges = 1;
@@ -45,16 +45,16 @@ constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
 constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
 /// The number of memories that a worker may share.
 constexpr std::uint32_t kMostSharedMemories = 64;
-/// The most bytes that a worker may share in all. There is a limit because a ps that reads memory
-/// takes up memory, even if that memory was never written.
+/// The most bytes that a worker may share in all. There is a limit because shared memory takes up
+/// physical memory once the ps reads it, even if the worker has never written to it.
 std::size_t most_shared_bytes(std::span<const VariableSpec> variables);
 
 enum class MessageType : std::uint16_t {
-  kHello = 1,    // worker → ps: who I am
-  kWelcome = 2,  // ps → worker
-  kRefuse = 3,   // ps → worker: why not; the ps then closes
-  kDeclare = 4,  // worker → ps: the variables; the chief's list counts, the ps compares the others
-  kDeclared = 5,      // ps → worker: agreed; these variables the ps changes by itself
+  kHello = 1,         // worker → ps, ps → ps 0: who I am
+  kWelcome = 2,       // ps → worker
+  kRefuse = 3,        // ps → worker, worker → worker: why not; the ps then closes
+  kDeclare = 4,       // worker → ps: the variables; the ps compares each list with the chief's
+  kDeclared = 5,      // ps → worker: the lists agree; these variables I change after each read
   kWrite = 6,         // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
   kWriteEnd = 7,      // chief → ps: all values are written; the variables are initialised
   kWritten = 8,       // ps → chief
@@ -64,11 +64,11 @@ enum class MessageType : std::uint16_t {
   kValues = 12,       // ps → worker: bytes of a piece
   kRowValues = 13,    // ps → worker: rows of a piece
   kStepBegin = 14,    // worker → ps: what holds for all contributions of the step
-  kChunk = 15,        // worker → ps: bytes of a contribution
+  kChunk = 15,        // worker → ps: bytes of a contribution to a piece
   kRowIds = 16,       // worker → ps: the rows of the chunks that follow
   kClip = 90,         // worker → ps: the clip scale, before the contributions of the step
-  kStepEnd = 17,      // worker → ps: what to send next
-  kStepDone = 18,     // ps 0 → worker: the global step it made, and its staleness
+  kStepEnd = 17,      // worker → ps: the contributions end here; send these rows
+  kStepDone = 18,     // ps 0, in rounds every ps → worker: the step's global step and staleness
   kStepLimit = 42,    // ps 0 → worker: the last own step that it may begin (bounded staleness)
   kJobState = 19,     // ps 0 → all workers, when it changes
   kRead = 20,         // worker → ps: send pieces with their slots
@@ -77,10 +77,11 @@ enum class MessageType : std::uint16_t {
   kGoodbye = 23,      // worker → ps: I leave in good order
   kEndTraining = 44,  // worker → ps: no worker may begin another step
   // Between tasks that share memory.
-  kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which rows
-  kTaken = 25,         // ps → worker: the contribution was applied
-  kReadDone = 26,      // worker → ps: a fetch step has read a piece that you change after reads
-  kCopied = 40,        // ps → worker: your copy has the piece as it is now
+  /// Worker → ps: my contribution lies in shared memory; for a sparse piece: its rows.
+  kContribution = 24,
+  kTaken = 25,     // ps → worker: the contribution was applied
+  kReadDone = 26,  // worker → ps: a fetch step has read a piece that you change after reads
+  kCopied = 40,    // ps → worker: your copy has the piece as it is now
   // For fetch steps: values stay valid for several steps.
   kChanged = 27,   // ps → worker: a piece has changed since it was sent
   kOrder = 28,     // worker → ps: the order in which I need pieces from now on
@@ -97,44 +98,45 @@ enum class MessageType : std::uint16_t {
   kTaskState = 37,   // worker → ps 0 → chief; when training resumes: chief → ps 0 → worker
   kStop = 38,        // ps → workers: I was told to stop; leave (the chief: after saving)
   kBusy = 39,        // ps → worker: I serve another job, call again later; the ps then closes
-  kHandled = 43,     // both ways: I have handled this many numbered messages of yours (step)
+  /// Both ways: I have handled so many numbered messages of yours (the header's step).
+  kHandled = 43,
   // When a ps has lost its values.
   kRestarted = 45,   // ps → worker: I am not the process that you know; the ps then closes
   kBeginAgain = 46,  // chief → ps: forget everything; all values come from a checkpoint
   // Among ps tasks in synchronous rounds (round_messages.h).
   kWhole = 47,    // ps → ps 0: I have all of a worker's contribution
   kDecided = 48,  // ps 0 → ps: apply the mean of these contributions; drop those
-  kSquares = 49,  // ps → ps 0: the squares of my part of the mean
-  kScale = 50,    // ps 0 → ps: the factor by which the mean is clipped
+  kSquares = 49,  // ps → ps 0: the sum of the squares of my part of the mean
+  kScale = 50,    // ps 0 → ps or committing worker: the factor by which the mean is clipped
   // In rounds that the workers commit themselves (round_messages.h).
   kGiven = 73,      // ps 0 → worker: all of your contribution is on every ps
   kCommitted = 74,  // worker → ps 0: these workers have committed the round: close it
   kWithdraw = 75,   // worker → ps 0: my contribution counts nowhere
-  kRoundOpen = 76,  // worker → ps: tell me once this round is open; ps → worker: it is
+  kRoundOpen = 76,  // worker → ps: tell me once this round is open; ps → worker: it is open
   // Between the workers of an all-reduce (collective_messages.h).
-  kGroupStatus = 53,      // my standing, whenever it changes
-  kPropose = 54,          // the coordinator: these are to be the members of the next epoch
+  kGroupStatus = 53,      // worker → worker: my standing, whenever it changes
+  kPropose = 54,          // coordinator → members to be: the members of the next epoch
   kAgree = 55,            // member → coordinator: I agree, and reduce no more in the old epoch
-  kForm = 56,             // the coordinator: the next epoch begins
+  kForm = 56,             // coordinator → members: the next epoch begins
   kCollectiveBegin = 57,  // member → all: my step begins
   kSumsWhole = 58,        // member → coordinator: I have all sums of the step
-  kCommit = 59,           // the coordinator: all have all sums; the step counts
+  kCommit = 59,           // coordinator → members: all of us have all sums, so the step counts
   kPartialSum = 60,       // member → next in the ring: bytes of a sum
   kContributedRows = 61,  // member → all: rows of a contribution
-  kInPlace = 62,          // member → all: you can read something of mine where it lies
-  kValuesSent = 63,       // member → joiner: the values that I wrote to you are whole
+  kInPlace = 62,  // member → all: my contribution, or my part of a sum, can be read where it lies
+  kValuesSent = 63,  // member → joiner: the values that I wrote to you are whole
   // Before a job, when its processes learn the addresses of all (meeting_messages.h). The answer
   // may also be kRefuse.
   kAttend = 66,  // process → meeting point: who I am, and where I will listen
   kRoster = 67,  // meeting point → process: the addresses of all
   // While records are shared out (record_messages.h).
-  kAskRecords = 70,     // worker → ps 0: give me the next records
-  kRecords = 71,        // ps 0 → worker: these are yours
-  kReadsRecords = 72,   // worker → ps 0: my step reads up to this many of your records
+  kAskRecords = 70,    // worker → ps 0: give me the next records
+  kRecords = 71,       // ps 0 → worker: these are yours
+  kReadsRecords = 72,  // worker → ps 0: my step reads the first N of all records that you gave me
   kExchangedSums = 64,  // member → all: my part of sums in the middle of a step
   // While somebody watches the job (progress_board.h).
-  kAskProgress = 86,  // chief → ps, worker; ps 0 → worker: say how far you are
-  kProgress = 87,     // ps, worker → chief; worker → ps 0 → chief
+  kAskProgress = 86,  // chief → ps, worker → worker; ps 0 → worker: say how far you are
+  kProgress = 87,     // ps → chief, worker → worker; worker → ps 0 → chief: the answer
   // While a timeline is recorded (clock_questions.h).
   kAskClock = 88,  // worker → ps; member → member: what does your clock show? (step: mine)
   kClock = 89,     // the answer: my clock (offset), when you asked (step)
@@ -151,15 +153,15 @@ std::string name_of(MessageType type);
 /// Where the flags are the number of an array, the reader of the message checks them.
 void check_flags(const FrameHeader& header);
 
-/// Identity of a worker.
+/// Identity of a worker, or of a ps that calls ps 0.
 struct Hello {
   std::uint32_t version = kProtocolVersion;
-  std::string role;  // "worker"
+  std::string role;  // "worker", or "ps" for a ps
   std::int32_t index = 0;
   std::string cluster_id;
-  std::uint64_t incarnation = 0;  // a newer process of the same task has a larger one
+  std::uint64_t incarnation = 0;  // a newer process of the same task has a larger number
   std::uint64_t epoch = 0;        // the last membership epoch that the sender knows; 0: none
-  /// How many numbered messages of this ps were handled, on all connections.
+  /// How many numbered messages of the receiver the sender has handled, on all connections.
   std::uint64_t handled = 0;
   std::uint64_t fingerprint = 0;  // of the variables
   std::int32_t ps = 0;            // the ps that the sender takes the receiver for
@@ -179,7 +181,7 @@ struct Hello {
 struct Welcome {
   std::uint64_t incarnation = 0;  // of the ps
   std::uint64_t epoch = 0;
-  /// How many numbered messages of the worker were handled, on all connections.
+  /// How many numbered messages of the worker the ps has handled, on all connections.
   std::uint64_t handled = 0;
   bool operator==(const Welcome&) const = default;
 };
@@ -202,8 +204,9 @@ struct Declared {
 struct StepBegin {
   bool clipped = false;
   std::int64_t examples = 0;
-  std::int64_t round = 0;  // rounds only: the step reads the values after this many rounds
-  float clip_norm = 0;     // rounds only: clips the mean; 0: no clipping
+  /// Only in rounds: the step reads the values as they are after this many rounds.
+  std::int64_t round = 0;
+  float clip_norm = 0;                // only in rounds: clips the mean to this norm; 0: no clipping
   std::vector<float> learning_rates;  // by variable
   bool operator==(const StepBegin&) const = default;
 };
@@ -214,13 +217,13 @@ struct StepClip {
   bool operator==(const StepClip&) const = default;
 };
 
-/// The message that ends a step. It has an entry for each piece, and the order of the entries is
-/// that in which the next step first needs the pieces.
+/// The message that ends a step. It has an entry for each piece of the ps that the plan uses, in
+/// the order in which the next step first needs the pieces.
 struct StepEnd {
   struct Entry {
     std::uint32_t piece = 0;
     bool contributed = false;
-    /// Rows of the variable; their values are sent once the contribution is applied.
+    /// Rows of the variable. The ps sends their values once it has applied the contribution.
     std::vector<std::int32_t> next_rows;
     bool operator==(const Entry&) const = default;
   };

@@ -14,7 +14,8 @@ namespace paceline {
 struct RecordWish {
   std::int64_t records = 0;  // 0: no records beyond those that earlier wishes asked for
   std::int64_t limit = 0;    // only records at places below this are wanted
-  bool starves = false;      // it holds less than a batch, and makes no step before it gets more
+  /// The worker holds less than a batch, and makes no step before it gets more.
+  bool starves = false;
   bool operator==(const RecordWish&) const = default;
 };
 

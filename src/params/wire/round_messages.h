@@ -1,4 +1,5 @@
-// The messages of ps tasks among themselves in synchronous rounds. Format: docs/wire.md.
+// The messages about synchronous rounds, between ps tasks and between ps 0 and workers. Format:
+// docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +13,24 @@ namespace paceline {
 struct RoundContribution {
   std::int32_t worker = 0;
   std::uint64_t incarnation = 0;
-  std::int64_t step = 0;      // the worker's own
-  std::int64_t round = 0;     // its values were read after this many rounds
-  std::int64_t examples = 0;  // of the contribution's mean
+  std::int64_t step = 0;      // the number of the worker's own step
+  std::int64_t round = 0;     // the contribution is made from the values after this many rounds
+  std::int64_t examples = 0;  // of how many examples the contribution is the mean
   float clip_norm = 0;        // 0: the round is not clipped
   bool operator==(const RoundContribution&) const = default;
 };
 
 /// A decision of ps 0 about contributions. Every ps carries decisions out in their order.
 struct RoundDecision {
-  /// The round is closed: the contributors' contributions are summed and applied.
+  /// True when a round is closed: the contributors' contributions are summed and applied.
   bool closes = false;
   std::int64_t round = 0;  // the round that is closed; otherwise, the round that is open
   std::vector<RoundContribution> contributors;  // by worker, ascending
-  std::vector<RoundContribution> dropped;       // too late, or with NaN: answered, not applied
-  std::vector<RoundContribution> displaced;     // of older processes of a worker: forgotten
+  /// These are applied nowhere, but their workers get an answer: contributions that are too late,
+  /// contributions with NaN, and the first one of a late joiner.
+  std::vector<RoundContribution> dropped;
+  /// Of older processes of a worker: forgotten, without an answer.
+  std::vector<RoundContribution> displaced;
   bool operator==(const RoundDecision&) const = default;
 };
 
@@ -42,11 +46,11 @@ struct CommittedRound {
   bool operator==(const CommittedRound&) const = default;
 };
 
-/// The chief's message that the values of the ps tasks cannot be used any more, so that all must
-/// forget them.
+/// The chief's message that the values of the ps tasks cannot be used any more, so all ps tasks
+/// must forget them.
 struct BeginAgain {
   /// The workers that the chief does not reach. While one of them trains, the values are still of
-  /// use.
+  /// use, and ps 0 refuses.
   std::vector<std::int32_t> unreached;
   bool operator==(const BeginAgain&) const = default;
 };

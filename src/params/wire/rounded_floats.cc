@@ -18,8 +18,8 @@ constexpr float kLargestInt8 = 127;
 
 using Block = std::array<float, kScaledBlock>;
 
-// Adds the errors to the floats, block by block, and calls f(numbers, errors, their count, first)
-// for each block. f may write where the floats lay, and sets the new errors.
+// Adds the errors to the floats, block by block, and calls f(numbers, errors, count, first) for
+// each block. f may write over the floats of the block, and sets the block's new errors.
 template <typename F>
 void for_blocks(std::span<const std::byte> floats, float* errors, F&& f) {
   const std::size_t all = floats.size() / sizeof(float);
@@ -56,9 +56,9 @@ void round_to_float16(std::span<std::byte> floats, float* errors) {
   });
 }
 
-// Returns the scale of a block, a bfloat16 that is rounded up: divided by it, the largest number is
-// at most 127. A number that is not finite spoils the whole block, so that a diverging training is
-// seen.
+// Returns the scale of a block, a bfloat16 that is rounded up, so that the block's largest number
+// divided by the scale is at most 127. If a number is not finite, the scale is NaN, which makes the
+// whole block NaN at the receiver, so that a diverging training is seen.
 float scale_of(const Block& block, std::size_t n) {
   float largest = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -91,8 +91,8 @@ void round_to_int8(std::span<std::byte> floats, float* errors) {
   });
 }
 
-// Works upwards in place: each block takes fewer bytes as it travels, so the float32 numbers of a
-// block never reach the travelling bytes of a later block.
+// Works in place, from the first block to the last. A block takes fewer bytes when it travels than
+// as float32, so its float32 numbers never overwrite the travelling bytes of a later block.
 void widen_int8(std::span<std::byte> floats) {
   const std::byte* from = place_of_rounded(floats, DType::kUInt8).data();
   const std::size_t all = floats.size() / sizeof(float);

@@ -10,15 +10,17 @@
 
 namespace paceline {
 
-/// Writes to `errors` the difference that rounding makes, or 0 if the difference is not finite
-/// (error feedback: Seide et al., "1-bit stochastic gradient descent", Interspeech 2014). If
-/// `errors` is null, errors count as 0 and are not kept. A number beyond the largest float16
-/// becomes the largest float16, so that its error stays finite.
+/// Rounds the numbers `floats` + `errors` to `type`, writes them to the start of the memory of
+/// `floats`, and returns the bytes to send. Writes to `errors` the difference that rounding makes,
+/// or 0 if the difference is not finite (error feedback: Seide et al., "1-bit stochastic gradient
+/// descent", Interspeech 2014). If `errors` is null, errors count as 0 and are not kept. A finite
+/// number beyond the largest float16 becomes the largest float16, so that its error stays finite.
+/// If `type` is float32, nothing changes.
 std::span<const std::byte> round_in_place(std::span<std::byte> floats, DType type,
                                           float* errors = nullptr);
 
-/// Returns the memory for numbers of `type` from which widen_in_place makes float32: the end of
-/// `floats`.
+/// Returns the memory at the end of `floats` in which numbers of `type` must lie for
+/// widen_in_place.
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, DType type);
 void widen_in_place(std::span<std::byte> floats, DType type);
 

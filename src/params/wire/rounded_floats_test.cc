@@ -76,7 +76,8 @@ TEST(RoundedFloats, TakeAsManyBytesAsTheirTypeSays) {
   }
 }
 
-// Sums many small numbers. Without feedback, rounding would lose most of them.
+// Sums the values of 100 steps. Without feedback, the rounding errors of all steps would add up;
+// with feedback, each sum is off by one rounding at most.
 class Feedback : public ::testing::TestWithParam<std::pair<DType, float>> {};
 
 TEST_P(Feedback, MakesTheSumOfWhatIsSentThatOfTheValuesToOneRounding) {

@@ -1,4 +1,5 @@
-// The messages between chief and ps when a checkpoint is written. Format: docs/wire.md.
+// The messages between chief and ps when a checkpoint is written, and the message that the
+// variables are initialised. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ struct SavedShard {
   std::uint32_t checksum = 0;
   std::int64_t global_step = 0;  // at the mark
   struct Worker {
-    std::int64_t applied = 0;  // own steps, at the mark
+    std::int64_t applied = 0;  // the worker's own steps that were applied before the mark
     bool asked = false;  // the worker was asked for its state, which arrives in other messages
     bool operator==(const Worker&) const = default;
   };

@@ -22,8 +22,9 @@ struct TaskState {
 
 /// The most bytes of a worker's local variables that go over the wire.
 constexpr std::size_t kMostLocalBytes = std::size_t{1} << 30;
-/// Returns why the message leaves out the local variables: it names the task, the largest of these
-/// variables and its bytes. Empty when the message has the local variables.
+/// Returns a text that says why the message leaves out the local variables. The text names the
+/// task, the largest of these variables and its bytes. Empty when the message has the local
+/// variables.
 std::string why_left_out(const TaskState& state, std::size_t most_bytes = kMostLocalBytes);
 
 /// Returns the payload, without the local variables if they are left out (why_left_out).

@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// In kUInt8, blocks of this many numbers share a scale.
+/// The numbers of a block. With kUInt8, the numbers of a block share one scale.
 inline constexpr std::size_t kScaledBlock = 256;
 inline constexpr std::size_t kScaleBytes = sizeof(BFloat16);
 inline constexpr float kLargestFloat16 = 65504;
@@ -40,8 +40,8 @@ inline std::string_view travelling_name(DType type) {
 }
 
 /// Returns the type in which values travel if contributions travel as `type`. Values do not travel
-/// as int8: the next contribution makes up for the error of the previous one, but nothing makes up
-/// for the error of a value.
+/// as int8: with error feedback the next contribution makes up for the error of the previous one,
+/// but nothing makes up for the error of a value.
 inline DType type_of_values(DType type) { return type == DType::kUInt8 ? DType::kBFloat16 : type; }
 
 /// The form in which contributions travel: the type of their numbers, and how many numbers of each
@@ -58,8 +58,8 @@ struct ContributionForm {
   int kept;  // 0: all numbers
 };
 
-/// The most numbers of a block that may be kept. More of them, with their places, would take as
-/// many bytes as the whole block.
+/// The most numbers of a block that may be kept. With that many numbers, and a byte for the place
+/// of each, a block of bfloat16 still takes three quarters of its bytes.
 inline constexpr int kMostKept = 128;
 
 /// Returns how many bytes of a frame stand for this many bytes of float32.
@@ -70,8 +70,8 @@ inline std::size_t travelling_bytes(std::size_t bytes, DType type) {
   return numbers + (numbers + kScaledBlock - 1) / kScaledBlock * kScaleBytes;
 }
 
-/// Returns how many bytes of float32 a frame of `travelling` bytes stands for; nullopt when no
-/// count of numbers takes so many bytes.
+/// Returns how many bytes of float32 a frame of `travelling` bytes stands for. Returns nullopt when
+/// no number of float32 values takes exactly so many bytes.
 inline std::optional<std::size_t> float_bytes(std::size_t travelling, DType type) {
   if (type == DType::kFloat32) return travelling;
   if (type != DType::kUInt8) return travelling * 2;

@@ -16,8 +16,8 @@ namespace {
 
 enum Trait : std::uint8_t { kTrained = 1, kSparse = 2, kRamped = 4 };
 
-// The fields of the shortest variable: name (2), dtype, rank, rule (1), learning rate, four
-// numbers, weight decay, average decay, traits.
+// The bytes of the fields of the shortest variable: name (2), dtype, rank and rule (1 each),
+// learning rate, four numbers of the rule, weight decay, average decay, traits.
 constexpr std::size_t kLeastVariableBytes = 2 + 1 + 1 + 1 + 4 + 16 + 4 + 4 + 1;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 constexpr std::size_t kPieceBytes = 4 + 8 + 8 + 4;

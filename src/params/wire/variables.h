@@ -1,4 +1,4 @@
-// Variables on the wire, and how two tasks find that theirs are equal.
+// Variables on the wire, and the comparison of two tasks' lists of variables.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,19 @@
 namespace paceline {
 
 void write_variables(WireWriter& writer, std::span<const VariableSpec> variables);
-/// Throws kDataLoss on an unknown dtype, rule, shape or trait.
+/// Throws kDataLoss for an unknown dtype, rule or trait, and for a shape with too many dimensions
+/// or elements.
 std::vector<VariableSpec> read_variables(WireReader& reader);
 
 void write_pieces(WireWriter& writer, std::span<const Piece> pieces);
 /// Throws kDataLoss unless the pieces are rows of the variables, in order, each row once.
 std::vector<Piece> read_pieces(WireReader& reader, std::span<const VariableSpec> variables);
 
-/// Returns the 64-bit FNV-1a of the bytes of write_variables: names, shapes, dtypes, rules, groups.
+/// Returns the 64-bit FNV-1a of the bytes of write_variables, and so of all properties.
 std::uint64_t fingerprint_of(std::span<const VariableSpec> variables);
 
-/// Returns the properties that must agree, in words: "w float32 (3,4) sgd lr 0.1".
+/// Returns the properties that must agree, in words: "w float32 (3,4) sgd learning rate 0.1 (…)
+/// weight decay 0".
 std::string describe(const VariableSpec& variable);
 /// Returns, in words, the first variable in which the lists differ, as it stands in each list;
 /// empty when the lists are equal.

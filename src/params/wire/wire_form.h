@@ -1,4 +1,4 @@
-// The names of the forms of --wire and --top-k.
+// The form of contributions between hosts, as --wire and --top-k choose it.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace paceline {
 
-/// The form of contributions between hosts. Contributions take longer to make with error feedback.
+/// With error feedback, a contribution takes longer to make.
 struct WireForm {
   ContributionForm numbers = {};
   bool error_feedback = false;
 
   bool exact() const { return numbers.exact(); }
-  /// Values travel whole, in a type that loses less than that of contributions.
+  /// All numbers of a value travel, in a type that loses no more than that of contributions.
   ContributionForm of_values() const { return type_of_values(numbers.type); }
-  /// "int8, 8 of 256"; empty: as they are.
+  /// "bfloat16, 8 of 256"; empty when the numbers travel as they are.
   std::string text() const;
-  /// " --wire int8 --top-k 8".
+  /// " --wire bfloat16 --top-k 8".
   std::string flags() const;
   bool operator==(const WireForm&) const = default;
 };

@@ -98,7 +98,7 @@ TEST_F(CheckpointClientTest, AWorkerThatHasEndedItsTrainingIsSavedAsItSaidAndNot
   EXPECT_EQ(shards.others[0].position.numbers, ended.position.numbers);
 }
 
-/// More than fits into one message.
+/// Returns a state that does not fit into one frame.
 TaskState large_state(int worker) {
   TaskState state{.worker = worker, .step = 0, .position = {{{"batch", 3}}, {}}, .local = {}};
   state.local.push_back({"train/h", Tensor(DType::kFloat32, {5, 1 << 20})});

@@ -18,7 +18,8 @@ FrameHeader state_of(std::uint32_t piece, std::uint16_t array, std::uint64_t off
   return {.payload_bytes = bytes, .flags = array, .id = piece, .offset = offset};
 }
 
-/// Two variables, each with a piece on either of two ps. The test asks for the first variable.
+/// Two variables: the first has a piece on each of two ps tasks, the second lies whole on ps 1. The
+/// test reads the first one.
 class PendingReadTest : public testing::Test {
  protected:
   static std::vector<VariableSpec> two_variables() {
@@ -82,8 +83,8 @@ TEST_F(PendingReadTest, RefusesWhatWasNotAskedFor) {
   EXPECT_THAT(refusal(state_of(3, 0, 0, 16)), HasSubstr("nobody asked for"));
 }
 
-// If bytes counted twice, a ps could seem to have answered before it has, or overwrite bytes that
-// have been read.
+// If bytes that arrive twice counted twice, a ps could seem to have answered before it has, or
+// overwrite bytes that have been read.
 TEST_F(PendingReadTest, RefusesWhatCameAlready) {
   bring(state_of(0, 0, 0, 12), std::byte{1});
   EXPECT_THAT(refusal(state_of(0, 0, 0, 4)), HasSubstr("of which 12 of 16 came"));

@@ -210,7 +210,8 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
   }
 }
 
-// The answers to a save go to the saving thread; everything else goes to the state machine.
+// Hands the answers to a save to the saving thread, progress to the progress board, and everything
+// else to the state machine.
 void PsConnection::handle_control(MessageType type, const FrameHeader& header,
                                   std::span<const std::byte> payload) {
   if (!is_control_for_worker(type)) refuse("unexpected message " + name_of(type));

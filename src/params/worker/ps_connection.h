@@ -75,7 +75,7 @@ class PsConnection : public Receiver {
   void ask_clock() { clock_.ask(stream_); }
   /// True once the ps has handled the goodbye: this worker may close the connection.
   bool goodbye_confirmed() const { return goodbye_confirmed_; }
-  /// Sends a small message whose payload lies in a buffer of control().take().
+  /// Sends a small message whose payload lies in a buffer of control() or saving_control().
   void send_control(MessageType type, FrameHeader header, ControlBuffers::Buffer& payload);
   void send_small(MessageType type, std::span<const std::byte> payload);
   /// Sends the state of this worker, or the saved state of another worker.
@@ -140,7 +140,8 @@ class PsConnection : public Receiver {
   ControlBuffers control_, job_control_, saving_control_;
   StateFrames state_frames_;
   std::vector<std::byte> received_;
-  /// Where the next value arrives that was asked for ahead; empty: the value is not wanted.
+  /// The memory for the next value, which this worker has asked for ahead; empty: the value is no
+  /// longer wanted.
   std::span<std::byte> next_;
   bool declared_ = false;  // the ps has agreed on the variables
   std::atomic<MessageType> last_type_{};

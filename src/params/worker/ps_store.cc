@@ -36,10 +36,11 @@
 namespace paceline {
 namespace {
 
-/// Makes the fetch steps of one plan over frames, by the decisions of protocol/ask_ahead.h. Each
-/// fetch step asks for the values that change before the next fetch step. They arrive in memory of
-/// their own (PulledValue), from which the next step takes them. If a step already knows of a newer
-/// version when it begins, it pulls that version instead. Only the step thread calls this object.
+/// Makes the fetch steps of one plan over frames, by the decisions of protocol/ask_ahead.h. A fetch
+/// step that needs a value asks for the next value, too, which the ps sends once the variable has
+/// changed. The next value arrives in memory of its own (PulledValue), from which a later step
+/// takes it. If a step already knows of a newer version when it begins, it pulls that version
+/// instead. Only the step thread calls this object.
 class FetchAhead {
  public:
   explicit FetchAhead(WorkerContext& context);
@@ -267,7 +268,8 @@ ContributionRoute ContributionSender::route(const Piece& piece,
           .pulls_later = core_.options().aggregation.outdates_answers()};
 }
 
-// Rounds the numbers where they lie, or, with --top-k, writes the largest of them beside them.
+// Returns the bytes that travel for a part of the contribution. Rounds the numbers where they lie,
+// or, with --top-k, writes the largest of them to space.largest.
 std::span<const std::byte> ContributionSender::as_it_travels(const ContributionForm& form,
                                                              ContributionBuffer& space, Cut part,
                                                              float* errors) const {
@@ -326,10 +328,11 @@ void ContributionSender::put_row_errors(std::span<const std::int32_t> ids,
   }
 }
 
-// Offsets count float32 numbers; payload_of returns the bytes that travel for these numbers.
+// A frame's offset counts the bytes of the float32 numbers, although payload_of may return fewer
+// bytes for them.
 //
-// When a ps answers, it has taken the contribution in shared memory: the space is free then, and
-// mapped values are new.
+// A ps answers after it has taken the contribution from shared memory. So when the answer arrives,
+// the space is free, and the mapped values are new.
 template <typename Payload>
 void ContributionSender::send_frames(const Piece& piece, const ContributionRoute& route,
                                      ContributionBuffer& space, std::size_t begin,
@@ -887,7 +890,7 @@ float PsRoundFence::commit(std::span<const std::int32_t> contributors,
   untold_ = {.round = round_,
              .contributors = {contributors.begin(), contributors.end()},
              .squares = squares.value_or(0)};
-  if (!lets_others_tell()) tell_commit([] { return false; });  // nobody else tells: at once
+  if (!lets_others_tell()) tell_commit([] { return false; });  // no other member tells it
   if (!squares) return 1;
   const auto has_scale = [&] { return core.scaled_round == round_ || is_done(); };
   tell_commit(has_scale);

@@ -55,7 +55,7 @@ struct PsStoreOptions {
   /// type_of_values() gives. Nothing is rounded for ps tasks that share memory.
   ContributionForm wire = {};
   /// Adds what rounding leaves out of a contribution to this worker's next contribution to the same
-  /// elements. With clipping, both are taken as they were before scaling.
+  /// elements. With clipping, both are added up before the ps scales the sum.
   bool error_feedback = false;
   /// How the workers train together. The ps tasks take this value from the chief, and compare those
   /// of the other workers with it.
@@ -68,7 +68,7 @@ struct PsStoreOptions {
   /// The global step at which training ends, which the chief tells the ps tasks; 0: unknown.
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user
-  Duration say_after = std::chrono::seconds(1);  // of waiting
+  Duration say_after = std::chrono::seconds(1);  // how long to wait before such a line
   /// Called several times a second while the worker waits to join; an exception ends the wait.
   std::function<void()> check_interrupt;
   /// Gets an event for each frame; null: none. Must outlive the store.

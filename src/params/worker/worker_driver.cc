@@ -165,8 +165,8 @@ auto WorkerDriver::change(Event&& event) {
   return event();
 }
 
-// Publishes the machine's state. Writes steps_done after the global step and the contributors: a
-// thread that sees a step as done must find these, too.
+// Publishes the state of the state machine. Writes steps_done after the global step and the
+// contributors, since a thread that sees a step as done must also find these.
 void WorkerDriver::publish() {
   core_.global_step = machine_.global_step();
   core_.last_contributors = machine_.last_contributors();
@@ -273,7 +273,7 @@ void WorkerDriver::connect(int ps) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;
     change([&] {
       machine_.connect_failed(ps, error.what(), now());
-      cut_ = true;  // wakes the keeper, which asks the machine when to try again
+      cut_ = true;  // wakes the keeper, which asks the state machine when to try again
     });
   }
 }

@@ -1,5 +1,6 @@
-// The real driver of a worker's state machine (protocol/worker_task.h). It serialises what the
-// connections receive, connects and sends as the machine wants, and publishes the machine's state.
+// The driver that runs a worker's state machine (protocol/worker_task.h) on real links and threads.
+// It serialises what the connections receive, connects and sends as the state machine asks, and
+// publishes the machine's state.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,7 @@ class PsRecordBlocks : public SharedRecordBlocks {
     std::function<void()> check;  // throws when the job has failed, or must stop
   };
   explicit PsRecordBlocks(Job job) : job_(std::move(job)) {}
-  /// The job has ended.
+  /// Notes that the job has ended.
   void leave();
   /// Adds an answer of ps 0.
   void add(const GivenRecords& given);
@@ -53,23 +54,24 @@ class PsRecordBlocks : public SharedRecordBlocks {
   std::deque<RecordRange> given_;  // not taken yet
   /// Ranges that the pipeline has taken and, as far as is known, no step has read yet.
   std::deque<RecordRange> taken_;
-  std::int64_t read_ = 0;  // records before those of taken_
+  std::int64_t read_ = 0;  // how many records come before those of taken_
   Wish wish_;
   std::int64_t ahead_ = 0;    // blocks that were asked for and not taken
-  std::int64_t unasked_ = 0;  // taken records of the next block
+  std::int64_t unasked_ = 0;  // taken records that do not make up a whole block yet
   bool over_ = false, starves_ = false;
 };
 
 class PsConnection;
 
-/// One thread calls it to join, make steps and leave; connections call it from threads of the link.
-/// It publishes the machine's state in WorkerState (global_step, steps_done, all_warm, …).
+/// A worker's part of a job with ps tasks. The step thread calls the driver to join, make steps and
+/// leave; connections call it from threads of the link. The driver publishes the state of the state
+/// machine in WorkerState (global_step, steps_done, all_warm, …).
 class WorkerDriver {
  public:
   /// `options` and `core` must outlive this object.
   WorkerDriver(const PsStoreOptions& options, WorkerState& core);
   ~WorkerDriver();
-  /// The store's connections, which must outlive the calls below.
+  /// Sets the link and the store's connections, which must outlive the calls below.
   void use(Link& link, const std::vector<std::unique_ptr<PsConnection>>& connections);
 
   // Calls of a connection.
@@ -77,12 +79,12 @@ class WorkerDriver {
   WorkerTask::Closed closed(int ps, const Error& error, const WorkerTask::Ended& ended);
 
   // Calls of the store.
-  /// Call it before the link ends: no connection is made from then on.
+  /// Ends the driver: no connection is made from then on. Call it before the link ends.
   void stop();
   /// Connects to every ps, says hello, and agrees on the variables. Throws kUnavailable naming a ps
   /// that was not reached within join_timeout, and kFailedPrecondition when a ps refuses.
   void join();
-  /// Returns when some worker (the chief) has initialised the variables; until then says what it
+  /// Waits until the chief has initialised the variables. Until then tells the user what the worker
   /// waits for.
   void wait_initialised();
   bool initialised() const { return initialised_; }
@@ -132,7 +134,7 @@ class WorkerDriver {
   void connect(int ps);
   /// Runs on a thread of its own, which begins at the first cut, and makes connections anew.
   void keep_connected();
-  /// Lets the machine act until ready() returns true.
+  /// Ticks the state machine, and carries out its actions, until ready() returns true.
   template <typename Ready>
   void wait(Ready&& ready);
   template <typename Ready>
@@ -145,7 +147,7 @@ class WorkerDriver {
   WorkerState& core_;
   Link* link_ = nullptr;
   const std::vector<std::unique_ptr<PsConnection>>* connections_ = nullptr;
-  /// Held while messages of the machine are sent, to keep their order; locked before mutex_.
+  /// Held while messages of the state machine are sent, to keep their order; locked before mutex_.
   std::mutex sending_mutex_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -257,8 +257,8 @@ void MappedShards::map(int ps, std::shared_ptr<const SharedMemory> memory) {
   memories_[std::size_t(ps)] = std::move(memory);
 }
 
-// Maps one piece. The whole variable is mapped once all its ps tasks have shared their memory, all
-// on this host.
+// Maps one piece. The whole variable is mapped once all ps tasks that keep a piece of it have
+// shared their memory, which only ps tasks of this host can do.
 void MappedShards::map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& memory,
                             std::size_t offset) {
   const std::size_t v = std::size_t(piece.variable), row = row_bytes(variables_[v]);

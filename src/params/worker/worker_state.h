@@ -107,7 +107,7 @@ class PendingRead {
   bool arrived(int ps, const FrameHeader& header);
   /// The number of bytes that have not arrived.
   std::int64_t missing() const { return missing_; }
-  /// The first ps whose bytes are missing; any ps when no bytes are.
+  /// The first ps whose bytes are missing; 0 when no bytes are missing.
   int first_missing() const;
   /// Call it once no bytes are missing. Returns the variables in the order of the request.
   std::vector<VariableState> take() { return std::move(states_); }
@@ -134,7 +134,7 @@ class PendingRead {
 /// time, fill the memory of the next value.
 class PulledValue {
  public:
-  /// The spec must outlive it.
+  /// `spec` must outlive this object.
   explicit PulledValue(const VariableSpec& spec) : spec_(spec) {}
 
   /// Makes the memory, once.
@@ -150,7 +150,7 @@ class PulledValue {
   void forget_next() { next_ = Next::kUnasked; }
   bool next_asked() const { return next_ == Next::kAsked; }
   bool next_came() const { return next_ == Next::kCame; }
-  /// From now on kernels read the value that has arrived.
+  /// Makes the value that has arrived the one that kernels read.
   void take_next();
 
   /// Returns the memory for the next value, which arrives in one frame. Returns an empty span when
@@ -174,7 +174,7 @@ class PulledValue {
 /// as shard_layout says.
 class MappedShards {
  public:
-  /// The arguments must outlive it.
+  /// The arguments must outlive this object.
   MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int num_ps);
 
   /// Maps the memory of a ps before its pieces are used. Any thread may call it. Throws kDataLoss
@@ -243,7 +243,7 @@ struct ContributionBuffer {
 /// waits. Threads of the link write arriving data here, as does the step thread while it waits.
 class WorkerState {
  public:
-  /// The options must outlive it.
+  /// `options` must outlive this object.
   WorkerState(std::vector<VariableSpec> variables, const PsStoreOptions& options);
 
   std::span<const VariableSpec> variables() const { return variables_; }
@@ -253,10 +253,11 @@ class WorkerState {
   std::size_t bytes_of(const Piece& piece) const {
     return std::size_t(piece.rows) * row_bytes(piece.variable);
   }
-  /// This worker's copy of the value; undefined until allocate() was called for the variable.
+  /// The value in this worker's own memory; undefined until allocate() was called for the variable.
   const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)].value(); }
   void allocate(VariableId variable) { values_[std::size_t(variable)].allocate(); }
-  /// Returns the piece's rows in this worker's copy. Throws kDataLoss when there is no copy.
+  /// Returns the piece's rows in this worker's own memory. Throws kDataLoss when that memory was
+  /// not allocated.
   std::span<std::byte> value_of(const Piece& piece) const;
   const PsStoreOptions& options() const { return options_; }
   /// The values in the memory of ps tasks of this host.
