@@ -33,7 +33,7 @@ class ClockQuestions {
   const std::string task_;
   /// The time of the question under way, in nanoseconds; 0: no answer is due.
   std::atomic<std::int64_t> asked_{0};
-  std::atomic<int> more_{0};  // questions to ask after the next answers
+  std::atomic<int> more_{0};  // how many more questions to ask, each after an answer
 };
 
 /// Answers a question (kAskClock). Throws kDataLoss when it has a payload.

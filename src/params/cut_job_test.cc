@@ -59,7 +59,7 @@ class CuttingProxy {
     FileDescriptor from;  // the other direction has it as `to`
     int to = -1;
     std::vector<std::byte> waiting;
-    std::size_t preamble = 0;  // bytes of it that are still missing
+    std::size_t preamble = 0;  // bytes of the preamble that are still missing
     bool data = false;         // carries frames
     bool ended = false;        // no more bytes arrive
   };
@@ -356,7 +356,7 @@ TEST_F(CutEverywhere, TheJobEndsAsIfItHadNotBeenCut) {
 // contribution might be made from values of several rounds, and would then count nowhere.
 class CutWorkers : public CutJob, public ::testing::WithParamInterface<AggregationKind> {
  protected:
-  /// The ps tasks reach each other through the proxies, too.
+  /// With the addresses of `spec`, a ps task reaches ps 0 through the proxy, too.
   static AggregationSpec how(const ClusterSpec& spec) {
     if (GetParam() == AggregationKind::kRounds) return rounds_of(spec, 0, LateContribution::kFold);
     return {GetParam(), GetParam() == AggregationKind::kBounded ? 2 : 0};

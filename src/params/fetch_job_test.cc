@@ -83,7 +83,8 @@ class FetchJob : public JobFixture {
 
 class FetchSteps {
  public:
-  /// With `in_place` the value is read in the ps's memory, where it may change at any time.
+  /// `in_place` says that the store reads the value in the ps's memory, where it may change at any
+  /// time.
   explicit FetchSteps(ParameterStore& store, bool in_place = false)
       : store_(store), in_place_(in_place), steps_(store.bind({.uses = {{.variable = 0}}}, 0)) {}
   /// Makes a step, in the middle of which it calls `meanwhile`. Returns the whole value.

@@ -252,8 +252,8 @@ TEST_P(HybridLoss, AStepThatNobodyHasCommittedCountsNowhere) {
   each({1, 2}, [&](int w) { workers[std::size_t(w)].goodbye(); });
 }
 
-// The other worker has already noticed that its ps is lost, so it will never contribute to the
-// dense part.
+// Worker 0 begins the step and contributes nothing, as a worker does that has already noticed that
+// its ps is lost. So the dense part never becomes whole.
 TEST_F(HybridJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
   using namespace std::chrono_literals;
   reconnect_timeout_ = 100ms;

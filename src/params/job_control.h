@@ -32,7 +32,8 @@ class JobControl {
 
   /// True when every live worker of the job has made its untimed first steps.
   virtual bool all_warm() const = 0;
-  /// This worker's training is over, but the worker may go on untimed until all workers are done.
+  /// Tells the job that this worker's training is over. The worker may go on untimed until all
+  /// workers are done.
   virtual void set_done() = 0;
   /// Waits until the deadline at most. Returns true when every worker of the job is done or gone.
   virtual bool wait_all_done(Deadline deadline) = 0;
@@ -50,7 +51,7 @@ class JobControl {
   /// True when the variables were initialised before this worker joined, because it was restarted
   /// or came late.
   virtual bool was_initialised() const = 0;
-  /// Returns when some worker (the chief) has initialised the variables.
+  /// Waits until the variables are initialised, which the chief does.
   virtual void wait_initialised() = 0;
   /// Tells the workers their states. The chief calls it when training resumes, before it writes the
   /// variables.
@@ -83,7 +84,7 @@ class JobControl {
   /// values at the end of the training. If `patient` is false, workers that still train are
   /// disregarded.
   virtual EndSave wait_end_save(Deadline, bool /*patient*/) { return EndSave::kElsewhere; }
-  /// This task has saved the values at the end of the training.
+  /// Notes that this task has saved the values at the end of the training.
   virtual void set_saved() {}
 
   /// Asks all other tasks for their progress; their answers go to JoinOptions::progress. Any thread

@@ -12,8 +12,8 @@
 namespace paceline {
 namespace {
 
-// If the names take more text than this, the hello has digests of several names each instead, so
-// that it stays small.
+// If the lines of the names take more than kMostText bytes, or one of them more than kMostOfLine,
+// the hello has digests of several names each instead, so that it stays small.
 constexpr std::size_t kMostText = std::size_t{1} << 19, kMostOfLine = 1000;
 constexpr std::size_t kDigests = 1024;
 

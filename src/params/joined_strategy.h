@@ -21,7 +21,8 @@
 
 namespace paceline {
 
-/// SessionOptions::data_names, shared_records and agreed.
+/// What workers must agree on beside their flags: SessionOptions::data_names, shared_records and
+/// agreed.
 struct AgreedData {
   std::map<std::string, std::vector<std::string>> names = {};
   std::int64_t records = 0;
@@ -49,7 +50,7 @@ struct JoinOptions {
   AgreedData data = {};
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
-  /// Applies the rules if there is one process, and adds up contributions.
+  /// Applies the rules if this process applies them, and adds up contributions.
   ThreadPool* pool = nullptr;
   const Clock* clock = &kRealClock;  // not null
   StepAccount* account = nullptr;    // the account of the step thread

@@ -24,7 +24,8 @@ class ProgressBoard {
     own_ = text.size() > kMostProgressBytes ? std::string() : std::move(text);
     wanted_ = false;
   }
-  /// Another task asks. Returns this task's last answer; this task should soon set a newer one.
+  /// Call it when another task asks. Returns this task's last answer; this task should soon set a
+  /// newer one.
   std::string asked() {
     wanted_ = true;
     return told();

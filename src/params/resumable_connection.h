@@ -39,13 +39,14 @@ class ResumableConnection final : public Connection {
   ~ResumableConnection() override { abandon(); }
 
   // The present connection.
-  /// The connection has been made, and the handshake can begin.
+  /// Takes over a connection that has just been made. The handshake can then begin.
   void open(std::shared_ptr<Connection> connection);
   /// Gives the connection away. This object then has none, and its owner is not told how the
   /// connection ends.
   std::shared_ptr<Connection> release();
-  /// The handshake is over: numbered messages flow from now on, beginning with the first that the
-  /// other side has not handled. Throws kDataLoss when `handled_there` is impossible.
+  /// Call it when the handshake is over: numbered messages flow from now on, beginning with the
+  /// first that the other side has not handled. Throws kDataLoss when `handled_there` is
+  /// impossible.
   void go_on(std::uint64_t handled_there);
   /// Numbered messages that the receiver has handled.
   std::uint64_t handled() const { return handled_; }

@@ -24,7 +24,7 @@ class SharedRecordBlocks : public RecordBlocks {
   bool in_use() const { return in_use_; }
 
  protected:
-  /// Asks for the pipeline's wish. Returns begin()'s result.
+  /// Asks the job for the records of the pipeline's wish. Returns begin()'s result.
   virtual std::int64_t began(const Wish& wish) = 0;
   /// Calls `changed`, if a pipeline takes records. Call it without locks.
   void tell_changed();

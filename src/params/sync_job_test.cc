@@ -58,7 +58,7 @@ class PartDriver {
     return (step + row + part) % 3 != 0;
   }
 
-  /// Contributes the mean of these parts, each of which has `examples` examples; returns the global
+  /// Contributes the mean of these parts, which counts as `examples` examples. Returns the global
   /// step.
   std::int64_t step(std::span<const int> parts, std::int64_t examples) {
     begin(parts, examples);

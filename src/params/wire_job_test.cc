@@ -1,4 +1,4 @@
-// Tests that --wire bfloat16 rounds values and contributions in frames, and nowhere else.
+// Tests that --wire and --top-k round values and contributions in frames, and nowhere else.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -103,8 +103,8 @@ TEST_F(WireJob, NothingIsRoundedWhereMemoryIsShared) {
 class WireTraining : public WireJob,
                      public ::testing::WithParamInterface<std::tuple<int, bool, Wire>> {};
 
-// The steps feed every error back into the next contribution, so variables stay close to those in
-// float32.
+// All cases but kRounded feed each error back into the next contribution. In 20 steps, all cases
+// must stay close to float32.
 TEST_P(WireTraining, StaysCloseToThatInFloat32) {
   const auto [num_ps, clipped, wire] = GetParam();
   const auto variables = trained_variables();

@@ -66,12 +66,12 @@ class AccumulateSteps : public StoreSteps {
   std::vector<int> use_of_;                             // by variable: index in sums_, or −1
   std::vector<std::unique_ptr<ContributionSum>> sums_;  // in the order of the plan's uses
   std::vector<bool> is_gradient_;                       // by sum: part of the norm
-  std::vector<double> squares_;                         // by sum: of the mean; 0: none
+  std::vector<double> squares_;  // by sum: the squares of the mean; 0: not part of the norm
   StepKind kind_ = StepKind::kTrain;
   int made_ = 0;               // steps of the window so far
   bool skipped_ = false;       // a step of the window had NaN, so the window's mean has NaN
-  std::int64_t examples_ = 0;  // of the window so far
-  std::int64_t first_ = 0;     // the own step with which the window began
+  std::int64_t examples_ = 0;  // examples of the window so far
+  std::int64_t first_ = 0;     // the examples of the window's first step
   // The weight of this step: its examples, divided by those of the window's first step.
   float weight_ = 1;
 };

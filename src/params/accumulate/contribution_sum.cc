@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr std::int32_t kNowhere = -1;
-// The fewest numbers for which another thread helps: applying this many takes some microseconds, as
+// The fewest numbers for which another thread helps: adding this many takes some microseconds, as
 // long as waking a thread.
 constexpr std::int64_t kGrain = 16 * 1024;
 

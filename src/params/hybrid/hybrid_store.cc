@@ -32,8 +32,8 @@ namespace {
 
 // The control of a job whose variables are kept by two stores.
 
-/// Takes every answer from the ps tasks, since they know all workers. Tells both stores which
-/// worker is done and which worker leaves.
+/// Answers what the ps tasks answer, since they know all workers, except where a call below says
+/// otherwise. Tells both stores when this worker is done, ends the training of all, or leaves.
 class HybridControl : public ForwardingControl {
  public:
   HybridControl(std::shared_ptr<JobControl> sparse, std::shared_ptr<JobControl> dense)

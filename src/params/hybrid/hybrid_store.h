@@ -11,10 +11,10 @@ namespace paceline {
 
 class RoundFence;
 
-/// `sparse` keeps the sparse variables, and `dense` the others, each in the order of `variables`.
-/// The members of the all-reduce commit each step. `rounds`, with which `dense` was made, makes the
-/// same rounds on the ps tasks, so a step counts in both stores or in none. The states of workers,
-/// progress and saving go through ps 0.
+/// Joins the two stores into one. `sparse` keeps the sparse variables, and `dense` the others, each
+/// in the order of `variables`. The members of the all-reduce commit each step. `rounds`, with
+/// which `dense` was made, makes the same rounds on the ps tasks, so a step counts in both stores
+/// or in none. Workers' states and progress go through ps 0.
 JoinedStrategy with_both(JoinedStrategy sparse, JoinedStrategy dense, RoundFence& rounds,
                          std::vector<VariableSpec> variables);
 

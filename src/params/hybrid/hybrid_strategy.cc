@@ -42,7 +42,8 @@ JoinedStrategy make_hybrid_strategy(const JoinOptions& options,
   RoundFence& rounds = of_ps->round_fence();
   const auto of_workers = join_allreduce(options, std::move(dense), &rounds);
   // The ps tasks have values, but this worker has founded a new group, since it has found no worker
-  // that trains.
+  // that trains. So the dense values that belong to those of the ps tasks are lost, and the ps
+  // tasks must begin again.
   if (options.cluster.is_chief() && !of_workers->was_initialised() && of_ps->was_initialised()) {
     rounds.begin_again("the workers that had the dense variables are all lost",
                        of_workers->unreached());

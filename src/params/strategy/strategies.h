@@ -43,9 +43,10 @@ const StrategyKind& default_strategy(ClusterKind cluster);
 
 /// The name by which a user lets Paceline choose the strategy.
 ///
-/// If this process starts no tasks and the workers are on several hosts, the choice is local steps,
-/// since the links between hosts may not be fast. On one host, and in one process, it is the
-/// default strategy. All tasks of a job choose alike, since only the addresses count.
+/// If the cluster has several workers, and the addresses of its tasks name several hosts, the
+/// choice is local steps, since the links between hosts may not be fast. Otherwise the choice is
+/// the default strategy for the kind of cluster. All tasks of a job choose alike, since only the
+/// addresses count.
 constexpr std::string_view kAutomatic = "auto";
 /// Returns the kind of Cluster::strategy. For kAutomatic, this is the chosen one; for a strategy
 /// without a name, the default one. Throws as strategy_named does.

@@ -59,7 +59,8 @@ std::span<const StrategyField> strategy_fields();
 /// keep them. Options that cannot be read keep their defaults.
 Strategy strategy_of(std::string_view name,
                      std::span<const std::pair<std::string, std::string>> flags);
-/// The flags of the strategy's options that differ from the default: " --late fold".
+/// The flags of the strategy's options that differ from the default, and of those that are always
+/// told: " --late fold".
 std::string option_flags(const StrategyKind& kind, const Strategy& strategy);
 
 }  // namespace paceline

@@ -32,7 +32,7 @@ class CollectiveFixture : public ::testing::TestWithParam<CollectiveWay> {
   void make_spec(int workers);
   CollectiveOptions options(int worker);
   using Stores = std::vector<std::unique_ptr<CollectiveStore>>;
-  /// Joins all workers, each in a thread of its own. The chief writes these values.
+  /// Joins all workers, each in a thread of its own. The chief writes initial_states(variables).
   Stores join_all(const std::vector<VariableSpec>& variables);
   std::future<std::unique_ptr<CollectiveStore>> join_later(
       int worker, const std::vector<VariableSpec>& variables);

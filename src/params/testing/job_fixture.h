@@ -30,9 +30,9 @@ class JobFixture : public ::testing::Test {
   void stop_all_ps();
   /// Joins all workers, each in a thread of its own, and waits for them.
   std::vector<std::unique_ptr<PsStore>> join_all(const std::vector<VariableSpec>& variables);
-  /// Returns all lines for the user, one line each.
+  /// Returns what all tasks have said to the user, one line each.
   std::string said();
-  /// Waits until a line for the user contains `text`. Returns false after a generous time.
+  /// Waits until a line for the user contains `text`. Returns false if none does within a minute.
   bool wait_said(const std::string& text);
   void say(const std::string& line);
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory();
@@ -54,12 +54,13 @@ class JobFixture : public ::testing::Test {
   std::string said_;
 };
 
-/// Values of a few digits, the same in every run, and different for every element and variable.
+/// Values between −1 and 1 that are the same in every run, and differ between the elements of a
+/// variable.
 VariableState initial_state(const VariableSpec& spec, VariableId variable);
 std::vector<VariableState> initial_states(std::span<const VariableSpec> variables);
 
-/// A model that reads all variables, and contributes to each a function of all their values and of
-/// the step. So a value that is late or torn changes everything after it.
+/// Reads each trained variable, and contributes to it a function of its value and of the step. So a
+/// value that is late or torn changes all later values.
 class StepDriver {
  public:
   /// With `reread` each variable counts as read by several kernels of a step.
@@ -86,7 +87,7 @@ class StepDriver {
   bool rows_come_ = false;
 };
 
-/// Returns all bits of all variables and slots, for EXPECT_EQ.
+/// Returns the numbers of all variables and slots, for EXPECT_EQ.
 std::vector<std::vector<float>> everything(ParameterStore& store);
 
 }  // namespace paceline

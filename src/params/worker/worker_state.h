@@ -309,7 +309,8 @@ class WorkerState {
 
   /// Keeps the first error, and wakes every waiter.
   void fail(const Error& error);
-  /// Fails with a kDeadlineExceeded error that says "WHAT within 60 s WHOM", and throws it.
+  /// Fails with a kDeadlineExceeded error that says "WHAT within 60 s WHOM". Throws this error, or
+  /// the error with which the state had failed before.
   [[noreturn]] void fail_late(const std::string& what, const std::string& whom);
   bool failed() const { return failed_; }
   /// Becomes readable once the state has failed, so that threads that wait elsewhere wake up.
@@ -347,7 +348,7 @@ class WorkerState {
   bool wait_for_reply(Predicate&& come) {
     return wait_patiently([&](Deadline deadline) { return wait(deadline, come); });
   }
-  /// Waits for data so large that it arrives bit by bit; left() says how much is missing. Returns
+  /// Waits for data so large that it arrives part by part; left() says how much is missing. Returns
   /// true when nothing is missing. Returns false when left() has not fallen for the time that a
   /// reply may take. Throws the store's error.
   template <typename Left>
