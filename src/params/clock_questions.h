@@ -36,7 +36,7 @@ class ClockQuestions {
   std::atomic<int> more_{0};  // how many more questions to ask, each after an answer
 };
 
-/// Answers a question (kAskClock). Throws kDataLoss when it has a payload.
+/// Answers a question (kAskClock). Throws kDataLoss when the question has a payload.
 void tell_clock(const FrameHeader& question, Connection& to);
 
 }  // namespace paceline

@@ -421,7 +421,8 @@ TEST_F(CutJob, APsThatDoesNotComeBackIsLostAndTheFlagNamed) {
   EXPECT_TRUE(wait_said("it did not come back within 0.5 s (--reconnect-timeout)"));
 }
 
-/// A connection that is cut at every n-th frame of all connections, instead of sending that frame.
+/// A connection that closes itself at every `every`-th frame, counted over all connections, instead
+/// of sending the frame.
 class CuttingConnection : public ForwardingConnection {
  public:
   CuttingConnection(std::shared_ptr<Connection> connection, std::atomic<int>& frames, int every)

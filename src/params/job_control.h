@@ -1,4 +1,4 @@
-// How a session controls its job, whatever carries the job: who has joined, who is done, where
+// How a session controls its job, whatever strategy the job has: who has joined, who is done, where
 // training begins, and which state the other tasks ask for.
 #pragma once
 

@@ -55,7 +55,8 @@ struct JoinOptions {
   const Clock* clock = &kRealClock;  // not null
   StepAccount* account = nullptr;    // the account of the step thread
   Timeline* timeline = nullptr;      // gets the store's events
-  /// The text that this task answers about its progress, and what the task hears of others.
+  /// The board that holds this task's answer about its progress, and collects the answers of
+  /// others.
   ProgressBoard* progress = nullptr;
   std::function<void(const std::string&)> say = {};  // lines for the user
   Duration say_after = std::chrono::seconds(1);  // how long a wait lasts before `say` tells of it

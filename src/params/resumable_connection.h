@@ -79,7 +79,7 @@ class ResumableConnection final : public Connection {
  private:
   struct Item {
     QueuedFrame frame;
-    bool made_again = false;  // the payload is not kept: a connection gets it once
+    bool made_again = false;  // the source makes the message again, so its payload is not kept
     bool given = false;       // given to some connection
   };
   void queue(Item item);

@@ -109,7 +109,7 @@ TEST_F(StalenessJob, AContributionIsAsStaleAsTheFirstOfTheStepsThatItIsTheMeanOf
 /// How a worker gets its values.
 struct Reading {
   bool share, reread;
-  int after_a_pause;  // the staleness of a step before which the other worker has made 3 steps
+  int after_a_pause;  // the staleness of a step if the other worker makes 3 steps just before
 };
 
 class StalenessOfReading : public StalenessJob, public ::testing::WithParamInterface<Reading> {};

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// Its steps are own steps. The control `below` counts one step for every `steps` own steps.
+/// Counts own steps; the control `below` counts one step for every `steps` own steps.
 class AccumulateControl : public ForwardingControl {
  public:
   AccumulateControl(std::shared_ptr<JobControl> below, int steps)

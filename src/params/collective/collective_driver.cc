@@ -345,8 +345,8 @@ void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what
 }
 
 // An interrupted worker abandons its step. The other members then think that this worker is lost,
-// and commit the step without it. If they have already committed the step with it, this worker
-// learns of that and finishes the step.
+// and commit the step without its contribution. If they have already committed the step with its
+// contribution, this worker learns of the commit and finishes the step.
 void CollectiveDriver::leave_step_if_interrupted(std::optional<TimePoint>& leave_at) {
   if (!options_.check_interrupt || options_.rounds || !collectives_->survives_losses()) return;
   try {
@@ -416,8 +416,8 @@ void CollectiveDriver::use_values() {
   unpark([] { return true; });
 }
 
-// Waits, under the lock, until ready() holds and no values are arriving. From then on no values are
-// accepted.
+// Waits until ready() holds and no values are arriving; checks both under the lock. From then on no
+// values are accepted.
 template <typename Ready>
 void CollectiveDriver::unpark(Ready&& ready) {
   const auto now_ready = [&] {
@@ -696,7 +696,7 @@ void CollectiveDriver::connect(int worker) {
   CollectiveConnection* peer = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    // If this connection fails to greet, the next try waits until the peer has had time to do so.
+    // Does not call the peer again while it may still greet on this connection.
     tries_[std::size_t(worker)].next = now() + kHelloWithin;
     peers_.push_back(
         std::make_unique<CollectiveConnection>(*this, worker, now(), options_.timeline));
@@ -1260,7 +1260,7 @@ void CollectiveDriver::take_sums(int worker, const FrameHeader& header,
   wakeup_.notify();
 }
 
-// The part of the driver that depends on the engine that reduces, and the ways in which a job ends.
+// These functions depend on the engine that reduces, or end the job.
 
 namespace {
 

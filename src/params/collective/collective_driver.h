@@ -410,7 +410,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::uint64_t saves_ = 0;
   std::int64_t made_ = 0;
   std::shared_ptr<GroupRecordBlocks> records_;
-  std::atomic<std::uint64_t> dealt_{0};  // the last epoch of which the pipeline was told
+  std::atomic<std::uint64_t> dealt_{0};  // the last epoch that the pipeline was told of
 
   std::deque<std::unique_ptr<CollectiveConnection>> peers_;
   std::vector<CollectiveConnection*> current_;  // by worker; null: none

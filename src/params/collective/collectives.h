@@ -38,12 +38,12 @@ struct RowSums {
 class ReductionListener {
  public:
   virtual ~ReductionListener() = default;
-  /// This worker has all sums of the attempt.
+  /// Called when this worker has all sums of the attempt.
   virtual void reduced(std::uint64_t tag) = 0;
-  /// The answer to rest(): this worker no longer reads, writes or sends anything of the last
-  /// attempt.
+  /// Called in answer to rest(), once this worker no longer reads, writes or sends anything of the
+  /// last attempt.
   virtual void rested() = 0;
-  /// The reduction cannot go on.
+  /// Called when the reduction cannot go on.
   virtual void failed(const Error& error) = 0;
 };
 

@@ -18,8 +18,8 @@ bool has_mpi_calls();
 std::optional<int> number_in_environment(const char* name);
 /// Returns the rank of this process; nullopt unless mpirun has started it.
 std::optional<int> rank_by_mpirun();
-/// Throws kUnavailable with the text `failure`, which says why a call failed; does nothing when it
-/// is null.
+/// Does nothing when `failure` is null. Otherwise throws kUnavailable; its message has `what`,
+/// which names the call, and the text `failure`, which says why the call failed.
 void check_mpi(const char* failure, const char* what);
 
 }  // namespace paceline

@@ -32,8 +32,8 @@ namespace {
 
 // The control of a job whose variables are kept by two stores.
 
-/// Answers what the ps tasks answer, since they know all workers, except where a call below says
-/// otherwise. Tells both stores when this worker is done, ends the training of all, or leaves.
+/// Most questions go to the ps tasks, since these know all workers. Both stores are told when this
+/// worker is done, ends the training of all, or leaves.
 class HybridControl : public ForwardingControl {
  public:
   HybridControl(std::shared_ptr<JobControl> sparse, std::shared_ptr<JobControl> dense)
@@ -58,7 +58,7 @@ class HybridControl : public ForwardingControl {
     dense_->goodbye();
     below_->goodbye();
   }
-  /// The values of both stores are written by the worker that founds the all-reduce, so that part
+  /// The worker that founds the all-reduce writes the values of both stores, so the dense store
   /// answers.
   bool was_initialised() const override { return dense_->was_initialised(); }
   void wait_initialised() override {
@@ -176,7 +176,8 @@ std::vector<std::string> HybridStore::prepare_saving(const std::string& folder) 
 }
 
 // No round closes while the values are marked, since this worker has not contributed to the next
-// round. If the other workers have given this worker up, write_shards() finds that out.
+// round. If the other workers went on without this worker, write_shards() finds that the two stores
+// are at different global steps.
 void HybridStore::mark() {
   rounds_.wait_closed();
   dense_->mark();

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// The cluster and the variables must suit the strategy (why_not_hybrid).
+/// Joins both stores. The cluster and the variables must suit the strategy (why_not_hybrid).
 JoinedStrategy make_hybrid_strategy(const JoinOptions& options,
                                     std::vector<VariableSpec> variables);
 

@@ -14,9 +14,10 @@
 
 namespace paceline {
 
-/// `pool` (null: one thread), `account` and `timeline` may be null, and must outlive the store. The
-/// store must outlive the result of bind(). One thread makes all calls, but another thread may call
-/// write_shards. Applying a rule counts as apply in the account, and is an event of the timeline.
+/// Makes a local store. `pool` (null: one thread), `account` and `timeline` may be null, and must
+/// outlive the store. The store must outlive the result of bind(). One thread makes all calls, but
+/// another thread may call write_shards. Applying a rule counts as apply in the account, and is an
+/// event of the timeline.
 ///
 /// Throws kInvalidArgument for a trained variable that is not float32, for rows with the rule ema,
 /// and for a name that occurs twice.

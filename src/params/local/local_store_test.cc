@@ -55,7 +55,7 @@ TEST_F(LocalStoreTest, AppliesAContributionWhenItIsReady) {
   EXPECT_EQ(store->global_step(), 8);
 }
 
-// A step of another plan that uses the same steps may hand the contribution over as a whole.
+// A later step may hand its contribution over as a whole instead.
 TEST_F(LocalStoreTest, AppliesAStreamedContributionRangeByRange) {
   const auto store = make();
   ASSERT_TRUE(store->takes_streams());

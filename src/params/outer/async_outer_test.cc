@@ -200,7 +200,7 @@ class AsyncOuterJob : public JobFixture, public ::testing::WithParamInterface<bo
   void initialise(const JoinedStrategy& chief) {
     chief.store->write(initial_states(outer_variables(shared_model().specs(), how_)), 0);
   }
-  /// Joins workers that all know of each other.
+  /// Joins `count` workers at once. The first one initialises the variables.
   std::vector<JoinedStrategy> join_workers(int count) {
     std::vector<std::future<JoinedStrategy>> joining;
     joining.reserve(std::size_t(count));

@@ -48,8 +48,8 @@ class OuterExchange {
   ThreadPool* const pool_;
   StepAccount* const account_;
   std::vector<std::unique_ptr<StoreSteps>> steps_;  // by fragment
-  /// By variable, if trained: the common value from which the copy began; while its difference is
-  /// under way, the copy as it was sent.
+  /// For each trained variable, the common value from which the copy began. While the difference is
+  /// under way, the copy as it was when the worker sent the difference.
   std::vector<Tensor> base_;
   OuterTurns turns_;
   StepHandle* sent_ = nullptr;  // the step of the last contribution

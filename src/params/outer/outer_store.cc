@@ -32,11 +32,11 @@ class OuterState {
   virtual void settle() = 0;
   /// Adds the slots that this worker keeps to the state.
   virtual void add_slots(TaskState& state) = 0;
-  /// Gives the store the state, which has these slots, before training begins.
+  /// Gives the store the restored state, which has these slots, before training begins.
   virtual void restored(TaskState state) = 0;
 };
 
-/// Its steps are local steps; the control `below` counts rounds.
+/// Counts local steps; the control `below` counts rounds.
 class OuterControl : public ForwardingControl {
  public:
   OuterControl(std::shared_ptr<JobControl> below, std::shared_ptr<OuterState> store, int worker)

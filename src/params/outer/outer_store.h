@@ -19,7 +19,7 @@ namespace paceline {
 std::string inner_slot_name(std::string_view variable, std::string_view slot);
 bool is_inner_slot(std::string_view name);
 
-/// Returns how many rounds the store below makes in this many steps.
+/// Returns how many rounds of the store below begin within `steps` local steps.
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,
                           std::int64_t steps);
 

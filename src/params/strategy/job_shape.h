@@ -17,7 +17,7 @@ struct JobShape {
   WireForm wire = {};
   int accumulate = 1;
   int towers = 1;  // devices of each worker, each with a batch of its own
-  /// The host of each task. If a list lacks tasks, their hosts are chosen.
+  /// The host of each task. If the lists lack a task, the prediction chooses its host.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   bool is_one_process() const { return ps == 0 && workers == 1; }

@@ -125,8 +125,8 @@ std::span<const StrategyField> strategy_fields() {
   return fields;
 }
 
-// If the strategy fixes an option, the option has one value, whatever the user gives, and does not
-// count as the strategy's.
+// If the strategy fixes an option, the option has the same value whatever the user gives, so it
+// does not count as an option of the strategy.
 bool StrategyField::is_of(const StrategyKind& kind, const Strategy& options) const {
   if (!traits_have_it(kind, options)) return false;
   const auto* const words = std::get_if<WordOption>(&value);

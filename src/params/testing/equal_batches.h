@@ -26,8 +26,7 @@ inline std::ostream& operator<<(std::ostream& out, const EqualBatchesCase& test)
   return out << test.name;
 }
 
-/// A model with batches of 32 and one with batches of 128, on a store of this process and on one
-/// ps.
+/// Makes a model with batches of 32 and one with batches of 128, and joins a ps.
 class EqualBatches : public JobFixture, public ::testing::WithParamInterface<EqualBatchesCase> {
  protected:
   /// Starts the ps and joins it.

@@ -24,7 +24,7 @@ class JobFixture : public ::testing::Test {
   void make_spec(int num_ps, int num_workers);
   PsOptions ps_options(int ps);
   PsStoreOptions store_options(int worker);
-  /// Serves in a thread. The future gets the ps's summary, or its error.
+  /// Serves as a ps, in a thread. The future gets the ps's summary, or its error.
   std::future<PsSummary> start_ps(const PsOptions& options);
   void start_all_ps();
   void stop_all_ps();

@@ -25,8 +25,8 @@ constexpr std::int64_t kBlock = 256;
 using Sources = std::array<const float*, kMostTowers>;
 using Sums = std::array<std::array<float, kBlock>, kMostTowers / 2>;
 
-// Adds up the first `count` of the sums, in pairs, so that sums[0] is the sum of all. Each has
-// `size` elements.
+// Adds up the first `count` of the sums, in pairs, so that sums[0] becomes the sum of all. Each of
+// the sums has `size` elements.
 void add_pairs(Sums& sums, std::size_t count, std::int64_t size) {
   while (count > 1) {
     for (std::size_t i = 0; i < count; i += 2) {

@@ -23,7 +23,8 @@ namespace paceline {
 using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
 
 struct ControlMessage {
-  /// The payload. The message's type determines which alternative it has; monostate: no payload.
+  /// The payload. The message's type determines which alternative the body has; monostate: no
+  /// payload.
   using Body = std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
                             Initialised, FindFile, SavedShard, RoundContribution, RoundDecision,
                             CommittedRound, BeginAgain, RoundSquares, RoundScale, RecordWish,

@@ -21,7 +21,7 @@ constexpr std::uint32_t kProtocolVersion = 21;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// The most bytes of any other payload.
 constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
-/// Flag of kPull: the worker wants one message when one of the pieces changes.
+/// Flag of kPull: the worker wants one kChanged when one of the pieces changes.
 constexpr std::uint16_t kTellChanges = 1;
 /// Flag of kPull: the ps writes the pieces into the worker's copy (kCopied) instead of sending
 /// them.
@@ -37,9 +37,9 @@ constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
 /// Flag of kChunk: the ps does not answer with the new values. The worker pulls them once it may
 /// begin its next step.
 constexpr std::uint16_t kPullsLater = 1;
-/// Flags of kContribution. kSendValues: the ps sends the new values. kRenewCopy: it writes them
-/// into the worker's copy. The number of the worker's memory is in the flags, too, as a multiple of
-/// kMemoryNumber.
+/// Flags of kContribution. kSendValues: the ps sends the new values. kRenewCopy: the ps writes the
+/// new values into the worker's copy. The number of the worker's memory is in the flags, too, as a
+/// multiple of kMemoryNumber.
 constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
 /// The numbers of the memories that a ps shares.
 constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
@@ -82,7 +82,7 @@ enum class MessageType : std::uint16_t {
   kTaken = 25,     // ps → worker: the contribution was applied
   kReadDone = 26,  // worker → ps: a fetch step has read a piece that you change after reads
   kCopied = 40,    // ps → worker: your copy has the piece as it is now
-  // For fetch steps: values stay valid for several steps.
+  // For fetch steps, which keep values for several steps.
   kChanged = 27,   // ps → worker: a piece has changed since it was sent
   kOrder = 28,     // worker → ps: the order in which I need pieces from now on
   kPullNext = 41,  // worker → ps: send the piece once it is newer than mine

@@ -20,7 +20,8 @@ struct RoundContribution {
   bool operator==(const RoundContribution&) const = default;
 };
 
-/// A decision of ps 0 about contributions. Every ps carries decisions out in their order.
+/// A decision of ps 0 about contributions. Every ps carries the decisions out in the order in which
+/// ps 0 made them.
 struct RoundDecision {
   /// True when a round is closed: the contributors' contributions are summed and applied.
   bool closes = false;

@@ -119,8 +119,8 @@ class ContributionSender {
   explicit ContributionSender(WorkerContext& context) : context_(context), core_(context.core) {}
 
   /// Makes space for the contributions of these uses. The space lies in shared memory if ps tasks
-  /// of this host can read it. Before a space that is too small is replaced, waits until the
-  /// contribution in it was taken.
+  /// of this host can read it. Before a space that is too small is replaced, waits until the ps
+  /// tasks have taken the contribution in it.
   void make_spaces(std::span<const PlanBinding::Use> uses);
   /// Accepts a contribution that lies whole in the variable's space, and keeps the ids of its rows.
   /// Throws kInvalidArgument unless the ids ascend.
@@ -874,8 +874,8 @@ void PsRoundFence::tell_commit(Predicate&& known) {
   untold_.reset();
 }
 
-// Waits until the contribution is on every ps. A ps that drops a late contribution sends no
-// receipt: the step is done at once.
+// Waits until the contribution is on every ps, which ps 0 confirms (kGiven). If a ps drops a late
+// contribution, no kGiven arrives, but the step is done at once.
 void PsRoundFence::wait_given() {
   committed_.reset();
   wait_for_ps("the receipt", [this] {
@@ -957,8 +957,8 @@ class CheckpointClient : public StoreSaving {
 
 namespace fs = std::filesystem;
 
-// A worker tells its state only between two of its steps, and a step with a validation takes
-// longer.
+// How long the chief waits for the workers' states. A worker tells its state only between two of
+// its steps, and a step with a validation may take longer than this.
 constexpr Duration kWaitForStates = std::chrono::seconds(5);
 
 /// A file whose content no other file has. The file exists as long as this object.

@@ -68,7 +68,7 @@ struct PsStoreOptions {
   /// The global step at which training ends, which the chief tells the ps tasks; 0: unknown.
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user
-  Duration say_after = std::chrono::seconds(1);  // how long to wait before such a line
+  Duration say_after = std::chrono::seconds(1);  // how long a wait lasts before `say` tells of it
   /// Called several times a second while the worker waits to join; an exception ends the wait.
   std::function<void()> check_interrupt;
   /// Gets an event for each frame; null: none. Must outlive the store.

@@ -22,7 +22,7 @@ struct WorkerContext {
   std::int64_t skipped = 0;     // contributions with NaN
   std::uint32_t shared_memories = 0;
   std::size_t shared_bytes = 0;
-  const void* ordered_by = nullptr;  // the plan's steps whose order of need the ps tasks know
+  const void* ordered_by = nullptr;  // the PsSteps whose order of pieces the ps tasks know
 
   PsConnection& connection(const Piece& piece) const { return *connections[std::size_t(piece.ps)]; }
   /// Waits until the last contribution to the variable was taken, and its space is free. Throws
