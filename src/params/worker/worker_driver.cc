@@ -359,8 +359,8 @@ void WorkerDriver::say_goodbye() {
   carry_out();
 }
 
-// Waits for a slow worker as long as that worker lives. If it dies, the ps notices that the
-// connection has ended, and raises this worker's limit.
+// Waits for other workers as long as they live. If one dies, the ps tasks notice that its
+// connection has ended, and go on without it: they raise this worker's limit, or close the round.
 template <typename Ready>
 void WorkerDriver::wait_for_others(Ready&& ready) {
   std::optional<AccountScope> scope;

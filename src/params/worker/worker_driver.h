@@ -29,7 +29,7 @@ class PsRecordBlocks : public SharedRecordBlocks {
   struct Job {
     std::function<void(const RecordWish&)> ask;
     std::function<bool()> ended;  // no worker may begin another step
-    std::function<void()> check;  // throws when the job has failed, or must stop
+    std::function<void()> check;  // throws when the job has failed, or when this worker must stop
   };
   explicit PsRecordBlocks(Job job) : job_(std::move(job)) {}
   /// Notes that the job has ended.
@@ -92,7 +92,7 @@ class WorkerDriver {
   int written(int ps) const;
   void set_done();
   void end_training();
-  /// Says goodbye to every ps. Every connection is then closed, and all_closed() becomes true.
+  /// Says goodbye to every ps. Once all connections are closed, all_closed() is true.
   void say_goodbye();
   bool all_closed() const { return all_closed_; }
   bool has_closed(int ps) const;

@@ -205,10 +205,10 @@ void PulledValue::next_arrived() {
 }
 
 // On one host a shard's values lie in shared memory that workers map read-only, and the shard reads
-// a worker's contributions where they lie: only headers go over the link. A variable that is split
-// over several ps tasks is cut between pages if the size of its rows allows that, and its pieces
-// are mapped into one range of addresses. Otherwise the worker puts the variable together from
-// frames.
+// a worker's contributions where they lie: only headers and the ids of rows go over the link. A
+// variable that is split over several ps tasks is cut between pages if the size of its rows allows
+// that, and its pieces are mapped into one range of addresses. Otherwise the worker puts the
+// variable together from frames.
 //
 // An asynchronous reader may see some elements before and some after another worker's update. If
 // others may contribute in the middle of a step, and more than one kernel of the step reads a
