@@ -18,9 +18,11 @@
 namespace paceline {
 
 enum class AggregationKind : std::uint8_t {
-  kAsync,    // every contribution is applied when it arrives
-  kBounded,  // as kAsync, but no worker is more than `staleness` own steps ahead of the slowest
-  kRounds,   // each round applies the mean of one contribution from each worker
+  kAsync,  // every contribution is applied when it arrives
+  /// As kAsync, but no worker begins a step that is more than `staleness` own steps ahead of the
+  /// slowest worker's.
+  kBounded,
+  kRounds,  // each round applies the mean of one contribution from each worker
 };
 /// All kinds, in the order of their codes on the wire.
 inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync, AggregationKind::kBounded,
@@ -28,7 +30,7 @@ inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync, Aggreg
 
 inline constexpr std::array kLateContributions = {LateContribution::kDrop, LateContribution::kFold};
 
-/// How the workers of a job train together; the chief declares it to every ps.
+/// How the workers of a job train together. The chief declares the spec to every ps.
 struct AggregationSpec {
   AggregationKind kind = AggregationKind::kAsync;
   std::int64_t staleness = 0;  // kBounded: own steps
@@ -51,8 +53,8 @@ struct AggregationSpec {
 
 /// What becomes of a contribution.
 enum class Fate : std::uint8_t {
-  kApply,  // applied now, chunk by chunk as it arrives
-  kKeep,   // the contribution waits in a buffer until its round is closed
+  kApply,  // applied as it arrives
+  kKeep,   // kept until its round is closed
   kDrop,   // it was applied before, or is too late
 };
 
@@ -86,8 +88,8 @@ class Aggregation {
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
   virtual ~Aggregation() = default;
-  /// The worker trains from now on, from its own step `next_step`. Joining again replaces its
-  /// earlier state.
+  /// The worker trains from now on, from its own step `next_step`. Joining again replaces the
+  /// worker's earlier state.
   virtual void joined(int worker, std::int64_t next_step, AggregationOutbox& out) = 0;
   /// The worker begins to send the contributions of its own step `step`.
   virtual Fate arrived(int worker, std::int64_t step) = 0;
@@ -110,10 +112,10 @@ class AsyncAggregation : public Aggregation {
   void left(int, AggregationOutbox&) override {}
 };
 
-/// Stale synchronous parallel (Ho et al., NIPS 2013). Contributions are applied when they arrive,
-/// and a worker that has made `staleness` own steps more than the slowest member waits for that
-/// member. A worker that joins counts from the slowest member's step. A worker that is done waits
-/// in the same way, unless all workers are done.
+/// Stale synchronous parallel (Ho et al., NIPS 2013). Contributions are applied when they arrive. A
+/// worker whose ended steps exceed those of the slowest member by more than `staleness` waits for
+/// that member. A worker that joins counts from the slowest member's step. A worker that is done
+/// waits in the same way, unless all workers are done.
 class BoundedStaleness : public Aggregation {
  public:
   explicit BoundedStaleness(std::int64_t staleness) : staleness_(staleness) {}
@@ -125,7 +127,8 @@ class BoundedStaleness : public Aggregation {
 
  private:
   struct Member {
-    std::int64_t clock = 0;  // how many of its steps have ended, on a scale that all members share
+    /// The number of the member's steps that have ended, plus the slowest clock when it joined.
+    std::int64_t clock = 0;
     /// The number of the member's own next step when its clock has this value.
     std::int64_t next_step = 0;
     std::int64_t told = -1;  // the last limit that the member was told
@@ -134,7 +137,7 @@ class BoundedStaleness : public Aggregation {
   Member* find(int worker);
   /// The slowest clock of the members that are not done.
   std::optional<std::int64_t> slowest() const;
-  /// Takes the member's clock out of clocks_, so that no worker waits for it.
+  /// Takes the member's clock out of clocks_, so that no worker waits for the member.
   void forget_time_of(const Member& member);
   void tell_limit(int worker, AggregationOutbox& out);
   /// Tells all workers their limits, if the slowest clock has changed since the previous time.

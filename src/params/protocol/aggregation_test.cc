@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-/// Own steps by worker: the limits that one event has told.
+/// The step limits that one event has told, by worker.
 using Limits = std::map<int, std::int64_t>;
 
 struct Bounded {

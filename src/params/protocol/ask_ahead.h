@@ -21,38 +21,40 @@ struct KnownValue {
 };
 
 /// Decides for the fetch steps of one plan. If a value has changed between two steps, the worker
-/// asks for the next value as soon as a step has this one (kPullNext). The ps can then send the
-/// next value while kernels run. If a value changes faster than it is fetched, some steps pull it
-/// instead.
+/// asks for the next value (kPullNext) as soon as a step has the present value. The ps can then
+/// send the next value while kernels run. If a value changes faster than it is fetched, some steps
+/// pull it instead.
 class AskAhead {
  public:
   explicit AskAhead(std::size_t variables) : values_(variables) {}
 
-  /// True when a step must ask for the value, because neither the held value nor a value that has
-  /// arrived ahead is the newest known one.
+  /// True when a step must pull the value: neither the held value nor a value that has arrived
+  /// ahead is the newest known one, and no next value is certain to arrive.
   static bool must_pull(const KnownValue& value);
   /// Notes that this step pulls the value.
   void pulled(VariableId variable, const KnownValue& value);
   /// True when a step must wait for the next value. The step waits only for a variable that the ps
-  /// changes after each read, since the next value of such a variable is certain to arrive. If
-  /// another variable has no next value yet, it has not changed. `step` is the step's number.
+  /// changes after each read, since the next value of such a variable is certain to arrive. If the
+  /// next value of another variable has not arrived, that variable has not changed. `step` is the
+  /// step's number.
   bool waits(VariableId variable, bool next_asked, bool changes_after_reads,
              std::int64_t step) const;
 
   struct Decision {
     bool take_next = false;  // the step reads the value that has arrived ahead
-    bool ask_next = false;   // the worker asks for the next one now
+    bool ask_next = false;   // the worker asks for the next value now
   };
   /// Decides, once in each step, about a value that the step needs. `newer`: the value that has
-  /// arrived ahead is newer than the held one. `one_frame`: the value fits in one frame; no other
-  /// value can be asked for ahead.
+  /// arrived ahead is newer than the held one. `one_frame`: the value fits in one frame; a longer
+  /// value cannot be asked for ahead.
   Decision needed(VariableId variable, bool newer, bool one_frame, std::int64_t step);
 
  private:
   struct Value {
-    bool renewed = false;       // pulled since its last change
+    // True if the last pull was of a changed value that no step has needed yet.
+    bool renewed = false;
     int rest = 0;               // pulls to make before the value is asked for ahead again
-    std::int64_t decided = -1;  // the last step that has needed the value
+    std::int64_t decided = -1;  // the last step that needed the value
   };
   std::vector<Value> values_;  // by variable
 };

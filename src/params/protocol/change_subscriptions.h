@@ -15,9 +15,9 @@ class ChangeSubscriptions {
  public:
   struct Subscription {
     Listener listener;
-    /// True: it gets the new values; false: it only hears that they have changed.
+    /// True: the listener is sent the new values; false: it is only told that they have changed.
     bool wants_values = false;
-    std::uint64_t after = 0;  // the version that it has
+    std::uint64_t after = 0;  // the version that the listener has
   };
 
   /// Subscribes to the first change after `version`. The listener is about to get the values of

@@ -310,7 +310,7 @@ void CollectiveGroup::initialise(std::int64_t step, std::span<const std::int64_t
   if (!founded_ || has_values_) return;
   has_values_ = was_member_ = true;
   step_ = step;
-  // The ps tasks have their values from the founder, and so include `step` steps.
+  // The ps tasks have their values from the founder, so these values include `step` steps, too.
   if (options_.counted_by_ps) counted_ = step;
   records_.deal(records_.unused(), {{}}, 0);
   std::ranges::copy(own_steps.first(std::min(own_steps.size(), own_steps_.size())),
@@ -527,7 +527,7 @@ bool CollectiveGroup::all_retired() const {
 
 namespace {
 
-// How long one member may be connected with another that a third member is not connected with.
+// How long two members may be unconnected with each other before one of them is left out.
 constexpr Duration kUnconnected = std::chrono::seconds(1);
 // When one member finds that all members are cut off from the ps tasks, or that they no longer are,
 // the others may take this long to find the same.
@@ -567,7 +567,7 @@ bool CollectiveGroup::is_connected_with(int worker, int other) const {
 }
 
 // If two members are connected with this worker but not with each other, leaves out the higher of
-// the two, unless they connect again soon. In that case the group is formed anew, since messages
+// the two, unless they connect again soon. If they do, the group is formed anew, since messages
 // between the two may be lost.
 void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& members, TimePoint now) {
   const auto apart = std::ranges::find_if(members, [&](std::int32_t high) {
@@ -667,7 +667,7 @@ std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t membe
          (kMost - std::uint64_t(proposer));
 }
 
-// Tells the count to workers of other groups, too, since they may wait to hear whose steps count.
+// Tells the count to the members of other groups, since they may wait to hear whose steps count.
 void CollectiveGroup::set_counted(std::int64_t step, TimePoint now, Outbox& out) {
   note_time(now);
   if (!has_values_ || step != step_ || step == counted_) return;
@@ -832,8 +832,9 @@ void CollectiveGroup::share_records(Formation& formation) const {
   formation.held = held_by_members(RecordSet(formation.unused), claims);
 }
 
-// For the others, a worker counts as a member once it has agreed, even if it has given up this
-// proposal meanwhile.
+// Once a worker has agreed, the others count it as a member, even if it has accepted a later
+// proposal since. So it answers with that later epoch, and the sender of the formation proposes
+// again.
 void CollectiveGroup::hear_form(int worker, const Formation& formation, TimePoint now,
                                 Outbox& out) {
   check_formation(formation);

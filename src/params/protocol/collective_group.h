@@ -41,10 +41,12 @@ class GroupRecordSharing {
   /// Takes records that were dealt to this member, in their order: at most a unit, at most `most`,
   /// all below the limit. Returns an empty range when there are none now.
   RecordRange take(std::int64_t limit, std::int64_t most = kUnit);
-  /// True when this member will get no more records below the limit.
+  /// True when this member gets no more records below the limit in the present epoch. False while
+  /// take() gives nothing because of freeze() or revoked().
   bool over(std::int64_t limit) const;
-  /// Returns the records that a step is to read, at most this number: records that this member has
-  /// taken, that no committed step has read, and that are not revoked.
+  /// Returns the records that a step is to read. `records` is how many records all steps since
+  /// begin() have read, this step included. Leaves out those that committed steps have read, and
+  /// those that are revoked.
   std::vector<RecordRange> reads(std::int64_t records) const;
   /// True when the records that this member has taken no longer belong to it, since the others went
   /// on without it. After begin(), take() gives new records.
@@ -59,7 +61,7 @@ class GroupRecordSharing {
   /// Call it when this member has left its group, which goes on without it: the records that it has
   /// taken are revoked.
   void leave();
-  /// The records that were taken and not used.
+  /// The records that this member has taken and no committed step has read.
   std::vector<RecordRange> held() const { return {held_.begin(), held_.end()}; }
   /// Notes that a committed step has read these records, which were dealt to this member (use_own)
   /// or to another one (use).
@@ -98,8 +100,8 @@ struct CollectiveGroupOptions {
   Duration join_timeout{};
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
   /// True when members need each other while they make their contributions. If the members then
-  /// change before anybody has committed a step, the step begins again from its values. Otherwise
-  /// only its reduction is made again.
+  /// change before anybody has committed a step, the step begins again from its values. If false,
+  /// only the step's reduction is made again.
   bool repeats_steps = false;
   /// True when ps tasks also count each step, once. If two groups of members lose each other, the
   /// ps tasks count the steps of only one group, and this group goes on.
@@ -107,16 +109,17 @@ struct CollectiveGroupOptions {
 };
 
 /// Other workers are named by their index, which is also their PeerId in an Outbox. The driver
-/// tells the machine of connections and messages, and does what the accessors ask for.
+/// tells this state machine of connections and messages, and does what the accessors ask for.
 class CollectiveGroup {
  public:
-  /// The driver calls tick at least this often. If two calls are further apart, the machine takes
-  /// it that its own process stood still.
+  /// The driver calls tick at least this often. If two calls are 2 s apart or more, the state
+  /// machine assumes that its own process stood still.
   static constexpr Duration kTick = std::chrono::milliseconds(250);
 
   CollectiveGroup(const CollectiveGroupOptions& options, TimePoint now);
 
-  /// Both workers of a connection know each other. `shares` is true when they share memory.
+  /// Call it when this worker and `worker` have greeted each other over a connection. `shares` is
+  /// true when the two share memory.
   void connected(int worker, bool shares, TimePoint now, Outbox& out);
   void disconnected(int worker, const std::string& why, TimePoint now, Outbox& out);
   /// Throws kDataLoss for a message that makes no sense.
@@ -124,11 +127,11 @@ class CollectiveGroup {
   /// Returns the latest time for the next call.
   TimePoint tick(TimePoint now, Outbox& out);
 
-  /// True when worker 0 has begun the training, together with all workers or, after a time, with
-  /// those that have joined. The other workers then get worker 0's values.
+  /// True when this worker, which is worker 0, has founded the group. Worker 0 does so once all
+  /// workers are connected, or after join_timeout. The other workers then get its values.
   bool founded() const { return founded_; }
-  /// The founder has its values, which include `step` global steps. The call has no effect if the
-  /// group exists already.
+  /// Call it when the founder has its values, which include `step` global steps. Has no effect if
+  /// this worker has not founded the group, or has values already.
   void initialise(std::int64_t step, std::span<const std::int64_t> own_steps, TimePoint now,
                   Outbox& out);
   /// True when this worker is to receive the values that a member sends in this epoch, even if this
@@ -151,16 +154,16 @@ class CollectiveGroup {
   }
   void sent_values(int worker);
 
-  /// True when a member with values may begin its next step. begin() fills in the epoch and the
-  /// step.
+  /// True when this worker is a member, has values, and has not begun the next step. begin() fills
+  /// in the epoch and the step.
   bool may_begin() const { return standing_ == Standing::kMember && has_values_ && !begun_; }
   void begin(const CollectiveBegin& own, TimePoint now, Outbox& out);
-  /// True when every member has begun the step. These members then reduce it.
+  /// True when every member has begun the step, and no epoch is proposed. The members then reduce
+  /// the step.
   bool started() const;
-  /// This worker has all sums of the started step.
+  /// Call it when this worker has all sums of the started step.
   void finish_sums(TimePoint now, Outbox& out);
-  /// True when an epoch is proposed: the reduction must rest, and the driver must then call
-  /// rested().
+  /// True when an epoch is proposed. The driver must then stop the reduction, and call rested().
   bool must_rest() const { return proposal_ && !rested_; }
   bool proposes() const { return proposal_.has_value(); }
   std::uint64_t proposed_epoch() const { return proposal_ ? proposal_->epoch : 0; }
@@ -170,8 +173,8 @@ class CollectiveGroup {
   /// Says whether this worker cannot reach a ps that it needs for its steps. If it cannot, the
   /// other members go on without it, unless all of them are cut off, too.
   void set_cut_off(bool cut_off, TimePoint now, Outbox& out);
-  /// The ps tasks have counted `step` global steps, each with the contributors that this worker
-  /// knows.
+  /// Call it when the ps tasks have counted `step` global steps, each with the contributors that
+  /// this worker knows.
   void set_counted(std::int64_t step, TimePoint now, Outbox& out);
 
   /// The records that the members share out.
@@ -183,8 +186,9 @@ class CollectiveGroup {
   /// This worker makes no more steps. If it has begun a step that is not committed, it abandons
   /// that step.
   void retire(bool wants_values, TimePoint now, Outbox& out);
-  /// The retired workers that want the values at the end of the training, and have only older
-  /// values.
+  /// The connected workers that must get the values at the end of the training, since they have
+  /// only older values: workers that want to join, and retired workers that want the values. Empty
+  /// if this worker has no values.
   std::vector<int> waiting_for_values() const;
 
   Standing standing() const { return standing_; }
@@ -197,15 +201,16 @@ class CollectiveGroup {
   bool in_place() const { return in_place_; }
   /// The number of steps that this worker has committed since it was made.
   std::int64_t commits() const { return committed_; }
-  /// The number of global steps, including the last step that this worker has committed in this
-  /// process; −1: it has committed none.
+  /// The number of global steps up to the last step that this worker has committed, that step
+  /// included; −1: it has committed none.
   std::int64_t committed_step() const { return committed_step_; }
   /// The members of the last step that this worker has committed.
   const std::vector<std::int32_t>& contributors() const { return contributors_; }
   /// The message by which `worker` began step() of this epoch; null: it has not begun that step.
   const CollectiveBegin* begun_by(int worker) const;
   std::int64_t next_own_step(int worker) const { return own_steps_[std::size_t(worker)]; }
-  /// True when this worker coordinates: it is the lowest living member.
+  /// True when this worker coordinates: it is the lowest living member that is not cut off from the
+  /// ps tasks. If all are cut off, the lowest living member coordinates.
   bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
   /// The standing that the other worker has told.
   Standing standing_of(int worker) const { return peers_[std::size_t(worker)].status.standing; }
@@ -215,10 +220,10 @@ class CollectiveGroup {
     if (committed_ == 0) return founded_;
     return committed_step_ == step_ && contributors_.front() == self();
   }
-  /// Which worker saves the values at the end of the training: the lowest living worker of those
-  /// that have committed the last step. If that worker is lost before it says that it has saved,
-  /// the next one saves. If `patient`, nobody saves before all workers have retired or gone;
-  /// otherwise workers that still train are disregarded.
+  /// Says whether this worker saves the values at the end of the training. The lowest living worker
+  /// of those that have committed the last step does. If that worker is lost before it says that it
+  /// has saved, the next one saves. If `patient`, nobody saves before all workers have retired or
+  /// gone; otherwise workers that still train are disregarded.
   EndSave end_save(bool patient) const;
   /// This worker has saved the values at the end of the training.
   void set_saved(Outbox& out);
@@ -227,11 +232,11 @@ class CollectiveGroup {
   /// member. For worker 0: true when it knows whether it begins the training.
   bool met() const;
   bool all_warm() const;
-  /// Every other worker is done, or gone.
+  /// True when every other worker is done, has retired or is not connected.
   bool all_done() const;
-  /// Some other worker is done.
+  /// True when some other worker is done or has retired.
   bool any_done() const;
-  /// Every other worker has retired or gone.
+  /// True when every other worker has retired or is not connected.
   bool all_retired() const;
   bool training_ended() const { return ended_; }
   /// Why this worker cannot continue; empty while it can.
@@ -247,12 +252,13 @@ class CollectiveGroup {
   struct Peer {
     bool connected = false, shares = false;
     GroupStatus status;
-    /// Its last begin message, and the one before.
+    /// The worker's last two begin messages.
     std::optional<CollectiveBegin> begun, begun_before;
-    bool whole = false;  // it has all sums of the step under way
+    bool whole = false;  // the worker has all sums of the step under way
     std::optional<Agreement> agreement;
-    std::string lost;  // why the worker was lost, if it was lost after the last formation
-    /// The `committed` that the worker told when it left, after it had saved at the end.
+    // Why the last connection ended; empty if the worker is connected, or had retired.
+    std::string lost;
+    /// Set if the worker has gone after it had saved at the end: `committed` of its last status.
     std::optional<std::int64_t> saved;
   };
   int self() const { return options_.worker; }
@@ -305,11 +311,11 @@ class CollectiveGroup {
   void commit();
 
   const CollectiveGroupOptions options_;
-  std::vector<Peer> peers_;  // by worker; this worker's own is not used
+  std::vector<Peer> peers_;  // by worker; of this worker's own, only the agreement is used
   Standing standing_ = Standing::kJoining;
   bool founded_ = false, was_member_ = false;
   bool has_values_ = false, in_place_ = false, whole_ = false;
-  std::uint64_t epoch_ = 0, highest_ = 0;  // formed; proposed or formed, as known here
+  std::uint64_t epoch_ = 0, highest_ = 0;  // highest_: proposed or formed, as known here
   std::int64_t step_ = -1;
   std::vector<std::int32_t> members_, contributors_, lacking_;
   std::vector<std::int64_t> own_steps_;  // by worker
@@ -317,7 +323,7 @@ class CollectiveGroup {
   std::int64_t committed_ = 0;        // steps, in this process
   std::int64_t committed_step_ = -1;  // global steps after the last committed step
   std::int64_t takes_ = 0;
-  /// The epoch whose values have arrived whole before the epoch has begun here.
+  /// The epoch whose values have arrived whole, if that epoch has not begun here yet.
   std::optional<std::uint64_t> early_values_;
   GroupRecordSharing records_;
   /// Records that other members read in the step of which this worker has all sums.
@@ -326,8 +332,9 @@ class CollectiveGroup {
   std::optional<Proposal> proposal_;
   int proposer_ = -1;
   bool rested_ = false, agreed_ = false;
-  bool must_reform_ = false;      // some member's connection has ended since the last formation
-  std::map<int, Proposal> held_;  // proposals that wait, by proposer, because a lower worker lives
+  bool must_reform_ = false;  // an epoch must be formed even if the members stay the same
+  // By proposer: the proposals that wait because a lower member lives.
+  std::map<int, Proposal> held_;
   std::vector<std::string> lines_;  // messages to show once the smaller group has made a step
 
   /// The number of steps that the ps tasks have counted with the contributors that this worker

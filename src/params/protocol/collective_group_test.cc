@@ -17,7 +17,7 @@ class ChiefOfTwo : public ::testing::Test {
   void receive(MessageType type, ControlMessage::Body body) {
     group_.received(1, {type, std::move(body)}, now_, out_);
   }
-  /// Both are members with values, at step 0.
+  /// Makes both workers members, at step 0. Worker 1 agrees without having values.
   void form() {
     group_.connected(1, true, now_, out_);
     receive(MessageType::kGroupStatus, seen_by_the_other());

@@ -64,7 +64,8 @@ class Member {
   void wait(Duration time) {
     for (const TimePoint until = now_ + time; now_ < until;) group_.tick(now_ += 250ms, out_);
   }
-  /// The members of the epoch that this member proposes; empty: it proposes none.
+  /// The members of the last epoch that this member has proposed since the previous call; empty:
+  /// none.
   std::vector<std::int32_t> proposed() {
     std::vector<std::int32_t> members;
     for (const Outbox::Action& action : out_.actions()) {
@@ -161,8 +162,8 @@ TEST(Parts, OfAGroupWaitUntilThePsTasksHaveCountedAStepOfOne) {
   EXPECT_EQ(it.group_.standing(), Standing::kJoining);
 }
 
-// The member agrees to this epoch, and later to another epoch. In between, the proposer of this
-// epoch forms it with that member.
+// Worker 1 agrees to the proposer's epoch, and then to a later epoch. The proposer has not heard of
+// the later epoch when it forms its own with worker 1.
 TEST(Epoch, ThatAMemberHearsOfTooLateIsFormedAgain) {
   Member proposer(0);
   proposer.group_.disconnected(2, "it has died", proposer.now_, proposer.out_);
@@ -177,8 +178,8 @@ TEST(Epoch, ThatAMemberHearsOfTooLateIsFormedAgain) {
   EXPECT_THAT(proposer.proposed(), ElementsAre(0, 1));
 }
 
-// The proposals of two workers arrive in the wrong order, and the lower of the two workers retires
-// in between.
+// The proposals of two workers arrive, first that of the higher one. Then the lower of the two
+// workers retires.
 TEST(Epoch, OfTheNextWorkerIsAgreedToWhenTheLowestHasGone) {
   Member it(2);
   it.receive(1, MessageType::kPropose, Proposal{(Member::kEpoch << 1) + 1, {1, 2}});
@@ -245,7 +246,7 @@ TEST(Values, AreHandedOnOnceThePsTasksHaveCountedTheirSteps) {
   EXPECT_THAT(it.group_.lacking(), ElementsAre(2));
 }
 
-// Worker 0 has not heard of the later epoch, and so waits for the other member.
+// Worker 0 has not heard of the later epoch, so its status still names this worker as a member.
 TEST(Parts, OfAGroupEndAlsoWhenTheOthersHaveNotHeardOfThem) {
   Member it(2);
   it.group_.disconnected(0, "it was cut", it.now_, it.out_);

@@ -13,10 +13,11 @@ class ExchangedSums {
  public:
   ExchangedSums(int worker, int workers) : worker_(worker), given_(std::size_t(workers)) {}
 
-  /// This worker gives its next numbers for the attempt. Returns their index, which counts from 0.
+  /// Gives this worker's next numbers for the attempt. Returns their index in the attempt, which
+  /// counts from 0.
   std::uint32_t give(std::uint64_t attempt, std::span<const double> numbers);
-  /// Takes the numbers of another worker, which may be one exchange ahead of this one. Throws
-  /// kDataLoss when it is further ahead.
+  /// Takes the numbers of another worker, which may be one exchange ahead of this worker. Throws
+  /// kDataLoss when the other worker is further ahead.
   void take(int worker, std::uint64_t attempt, std::uint32_t which,
             std::span<const double> numbers);
   /// The index of the last numbers that this worker has given in the attempt.
@@ -37,7 +38,7 @@ class ExchangedSums {
   static void keep(std::deque<Numbers>& given, Numbers numbers);
 
   const int worker_;
-  /// By worker: its last two lists of numbers, both of the same attempt.
+  /// By worker: its last lists of numbers, two at most, all of the same attempt.
   std::vector<std::deque<Numbers>> given_;
   std::uint64_t attempt_ = 0;  // 0: no attempt
   std::uint32_t which_ = 0;

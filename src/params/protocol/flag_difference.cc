@@ -23,7 +23,8 @@ std::string value_in(std::string_view line) {
   return tab == std::string_view::npos ? "missing" : shown(line.substr(tab + 1));
 }
 
-// Says what both workers have. `line` or `its` is empty if that worker has no such flag.
+// Says what both workers have: `line` is the flag's line of the worker `whose`, `its` that of
+// `other`. A line is empty if its worker has no such flag.
 std::string sentence(std::string_view line, const std::string& whose, std::string_view its,
                      const std::string& other) {
   return fmt::format("{}'s {} is {}, that of {} is {}", whose,

@@ -44,14 +44,16 @@ class Cuts {
   std::size_t total_, most_;
 };
 
-/// Frames of a dense value or contribution of this many bytes.
+/// Returns the frames of a dense value or contribution of this many bytes.
 inline Cuts byte_cuts(std::size_t bytes) { return {bytes, kChunkBytes}; }
-/// Frames of rows that travel with their ids (kRowValues). One frame holds at least one row.
+/// Returns the frames of rows that travel with their ids (kRowValues). One frame holds at least one
+/// row.
 inline Cuts row_cuts(std::size_t rows, std::size_t row_bytes) {
   return {rows, std::max<std::size_t>(1, kChunkBytes / (row_bytes + sizeof(std::int32_t)))};
 }
 
-/// The part of a kRowValues payload that comes before the rows: their count and their ids.
+/// Returns the bytes of a kRowValues payload that precede the rows' values: the count of the rows,
+/// and their ids.
 inline std::size_t row_numbers_bytes(std::size_t rows) {
   return sizeof(std::uint32_t) + rows * sizeof(std::int32_t);
 }
@@ -59,11 +61,11 @@ inline std::size_t row_numbers_bytes(std::size_t rows) {
 /// How the contribution to one piece gets to its ps.
 struct ContributionRoute {
   std::size_t bytes = 0;  // of float32, in this piece
-  std::size_t rows = 0;   // of a sparse one
+  std::size_t rows = 0;   // of a sparse contribution
   bool sparse = false;
-  bool in_shared_memory = false;     // the ps reads it where it is
-  std::uint32_t memory = 0;          // then also the number of the memory
-  ContributionForm travels_as = {};  // the form of its numbers in frames
+  bool in_shared_memory = false;     // the ps reads the contribution in memory of the worker
+  std::uint32_t memory = 0;          // the number of that shared memory
+  ContributionForm travels_as = {};  // the form of the numbers in frames
   bool values_mapped = false;        // the worker reads the values in the ps's memory
   bool renew_copy = false;           // the ps copies the new values for this worker
   bool pulls_later = false;          // the worker asks for the new values by itself
@@ -73,7 +75,7 @@ struct ContributionFrame {
   MessageType type{};
   std::uint16_t flags = 0;
   Cut part;                       // kChunk: bytes of float32
-  std::size_t payload_bytes = 0;  // as they travel
+  std::size_t payload_bytes = 0;  // on the wire
 };
 
 /// The flags of kContribution.

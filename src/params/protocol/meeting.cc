@@ -83,8 +83,8 @@ Meeting::Answers Meeting::tick(TimePoint now) {
   return answers;
 }
 
-// Processes of this host are listed under the host name by which the others call the meeting point,
-// or under the loopback address if there are no others.
+// Processes of this host are listed under the host name by which processes of other hosts call the
+// meeting point, or under the loopback address if there are no other hosts.
 void Meeting::make_roster() {
   const auto other =
       std::ranges::find_if(seats_, [](const Seat& seat) { return !seat.host.empty(); });

@@ -28,10 +28,11 @@ class Meeting {
   /// servers.
   Meeting(int size, int ps, TimePoint deadline);
 
-  /// A process has said who it is. `host` is the host from which it calls; empty: this host.
+  /// Call it when a process has said who it is. `host` is the host from which the process calls;
+  /// empty: the meeting's host.
   Answers attended(PeerId peer, const std::string& host, const Attendance& attendance,
                    TimePoint now);
-  /// The connection with the process has ended.
+  /// Call it when the connection with the process has ended.
   void left(PeerId peer);
   /// Call it at the deadline: it tells the processes that have come which ranks are missing.
   Answers tick(TimePoint now);
@@ -39,7 +40,7 @@ class Meeting {
   /// The moment at which tick() is due: the deadline of the least patient process.
   TimePoint deadline() const { return deadline_; }
   std::size_t size() const { return seats_.size(); }
-  /// True while ranks are missing.
+  /// True while ranks are missing and the meeting is not given up.
   bool is_open() const { return roster_.addresses.empty() && given_up_.empty(); }
   const Roster& roster() const { return roster_; }
 

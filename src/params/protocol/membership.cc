@@ -1,5 +1,5 @@
 // ps 0 counts the staleness of a contribution: the global steps between the moment of the values
-// that the step read and the step's end. It tells the worker the staleness in the `step_done` that
+// that the step read and the step's end. ps 0 tells the worker the staleness in `step_done`, which
 // it sends anyway.
 //
 // A step reads either the values that the answers to its worker's last step brought, or the present
@@ -83,7 +83,8 @@ void Membership::leave(int worker, std::uint64_t incarnation, Presence presence,
   const bool cut_off = member != nullptr && member->presence == Presence::kCutOff;
   if (!here && !cut_off) return;
   member->presence = presence;
-  if (!here) return;  // the worker was missed before
+  // The epoch and alone_since_ have changed already, when the worker was cut off.
+  if (!here) return;
   alone_since_ = now;
   ++epoch_;
 }
@@ -122,8 +123,8 @@ StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts
   const std::int64_t read_at = std::exchange(member->read_at, global_step_ + (counts ? 1 : 0));
   if (!counts) return {.global_step = global_step_};
   ++member->made;
-  // A step of an older process may have begun here and never ended. No later step may be mistaken
-  // for that step.
+  // Steps of an older process may have begun here and never ended. They are passed over, so that no
+  // later step is mistaken for one of them.
   member->applied = member->begun + 1;
   return {.global_step = ++global_step_, .staleness = member->read_at - 1 - read_at};
 }

@@ -27,8 +27,9 @@ class Membership {
   Membership(const MembershipOptions& options, TimePoint now);
 
   /// A worker says hello. Returns why it may not join; empty: it has joined. A process with a newer
-  /// incarnation replaces the worker's older process (`replaced` is then true), and goes on at the
-  /// task's next step, applied(). A worker that was lost before it began a step may join again.
+  /// incarnation replaces the worker's older process, and goes on at the task's next step,
+  /// applied(). `replaced` is then true if the older process was still connected. A process that
+  /// was lost before it began a step may join again.
   std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
   /// A worker that was cut off has a connection again, as the same incarnation. Returns why it may
   /// not come back; empty: it is back.
@@ -43,9 +44,9 @@ class Membership {
   /// A worker has ended the training of all: the job counts as having reached its last step.
   void end_training() { ended_ = true; }
 
-  /// Begins a step, at its first frame. Returns false when this incarnation has begun the step
-  /// before: the contributions must then not be applied again. If `reads_now` is false, the step
-  /// reads the values that were present when this worker's previous step ended.
+  /// Begins a step, at its first frame. Returns false when the contributions must not be applied:
+  /// the step was begun or applied before, or a newer process has joined. If `reads_now` is false,
+  /// the step reads the values that were present when this worker's previous step ended.
   bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step, bool reads_now = false);
   /// Ends a step, at its last frame, and counts a global step if `counts` is true. Returns the
   /// count, and the staleness of a step that counts.
@@ -106,8 +107,9 @@ class Membership {
     std::int64_t made = 0;      // own steps of this incarnation
     std::int64_t read_at = -1;  // the global step whose values the worker's next contribution reads
   };
-  /// True when the last step is reached. A job without a last step ends by time or by epochs. It
-  /// has reached its end as soon as one worker is done, and then nobody waits for lost workers.
+  /// True when the last step is reached, or a worker has ended the training of all. A job without a
+  /// last step ends by time or by epochs: its end is reached as soon as one worker is done, and
+  /// then nobody waits for lost workers.
   bool reached() const;
   /// The time at which the job ends if nobody comes back.
   TimePoint end_when_alone() const;

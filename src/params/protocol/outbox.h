@@ -1,5 +1,5 @@
-// The actions that a state machine wants: data without effects. Its driver carries them out, either
-// with real links and threads, or with a heap of events in virtual time.
+// The actions that a state machine asks for: data without effects. A driver carries them out,
+// either with real links and threads, or with a heap of events in virtual time.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace paceline {
 
-/// A connection, by the number that its driver has given it. In a worker's machine, this is the
-/// index of the ps.
+/// Names a connection by the number that the driver has given it. For the state machine of a
+/// worker, this number is the index of the ps or of the other worker.
 using PeerId = std::uint64_t;
 
 class Outbox {
@@ -64,7 +64,8 @@ class Outbox {
   struct Attach {
     PeerId from = 0, to = 0;
   };
-  /// Let numbered messages flow again. The peer has handled `handled` of them.
+  /// Send the peer numbered messages from now on, after the first `handled`, which the peer has
+  /// handled.
   struct GoOn {
     PeerId peer = 0;
     std::uint64_t handled = 0;
@@ -97,7 +98,7 @@ class Outbox {
   using Action = std::variant<Send, ShareValues, Close, Connect, Line, Find, Mark, Save, Attach,
                               GoOn, Forget, Decide, Clip>;
   static constexpr PeerId kNobody = ~PeerId{0};
-  /// The name of ps 0 among the peers of another ps, which connects to it.
+  /// Names ps 0 in the outbox of another ps, which connects to ps 0.
   static constexpr PeerId kCoordinator = kNobody - 1;
 
   void send(PeerId to, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {

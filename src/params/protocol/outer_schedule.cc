@@ -32,7 +32,8 @@ OuterSchedule::OuterSchedule(std::span<const std::int64_t> bytes, std::int64_t l
   for (std::size_t fragment = 0; fragment < count; ++fragment) {
     share += double(sums[(fragment + count - 1) % count]) / total;
     const std::int64_t before = fragment == 0 ? 0 : offsets_.back();
-    const std::int64_t left = std::int64_t(count - fragment) - 1;  // each takes at least one step
+    // The steps that the fragments after this one need: at least one each.
+    const std::int64_t left = std::int64_t(count - fragment) - 1;
     const auto even = std::int64_t(share * double(local_steps) + 0.5);
     offsets_.push_back(std::clamp(even, before + 1, local_steps - left));
   }

@@ -17,8 +17,8 @@ namespace paceline {
 class OuterSchedule {
  public:
   /// `bytes` has the number of bytes that each variable sends; 0: the variable is not trained.
-  /// There must be at least one fragment, and no more fragments than local steps or than variables
-  /// that send something.
+  /// Makes at most `fragments` fragments: no more than local steps, and no more than variables that
+  /// send something, but at least one.
   OuterSchedule(std::span<const std::int64_t> bytes, std::int64_t local_steps, int fragments);
 
   int fragments() const { return int(variables_.size()); }
@@ -32,7 +32,7 @@ class OuterSchedule {
   std::int64_t rounds_of(std::int64_t steps) const;
   /// Returns how many rounds begin within this many own steps.
   std::int64_t rounds_for(std::int64_t steps) const;
-  /// The number of own steps from the end of the previous round to this round.
+  /// Returns the number of own steps between the previous round and this round.
   std::int64_t length(std::int64_t round) const { return steps_of(round + 1) - steps_of(round); }
 
  private:

@@ -24,7 +24,7 @@ class OuterTurns {
       /// Wait until the last contribution counts: until its round is closed, if there are rounds.
       kSettle,
       kTakeOver,   // wait for the new values of the fragment, and take them over
-      kContribute  // give the fragment's differences
+      kContribute  // contribute the differences of the fragment's values
     };
     Kind kind{};
     int fragment = 0;
@@ -35,9 +35,9 @@ class OuterTurns {
   void step_made();
   /// The next act before the next local step; nothing when that step may begin.
   std::optional<Act> next() const;
-  /// The driver has done this act. After kSettle it passes the new number of rounds, or of
-  /// contributions of all workers. A worker that was too late for a round goes on with the open
-  /// round.
+  /// The driver calls the function of the act that it has done. After kSettle it passes the new
+  /// number of rounds, or of contributions of all workers. A worker that was too late for a round
+  /// goes on with the open round.
   void settled(std::int64_t rounds);
   void took_over(int fragment);
   void contributed();
@@ -54,7 +54,7 @@ class OuterTurns {
 
   const OuterSchedule& schedule_;
   std::deque<int> under_way_;                // fragments whose values are under way, in order
-  std::optional<std::int64_t> contributed_;  // none: the store below has rounds
+  std::optional<std::int64_t> contributed_;  // empty: there are rounds
   std::int64_t counted_, made_ = 0;
   bool due_ = false;  // a contribution is due
   bool unsettled_ = false;

@@ -15,8 +15,8 @@
 namespace paceline {
 namespace {
 
-// A variable is split when its ps would otherwise exceed the fair share by more than this fraction
-// of the share.
+// A variable is split when it is larger than the fair share, or when its ps would otherwise exceed
+// the fair share by more than this fraction of the share.
 constexpr double kUneven = 0.05;
 
 std::size_t variable_bytes(const VariableSpec& variable) {
@@ -114,7 +114,8 @@ class EvenPlacement {
   }
   void add_whole(VariableId v) { add(v, 0, row_count(spec(v).shape), least_loaded()); }
 
-  // Fills the largest gaps.
+  // Gives rows to the ps with the smallest load until it has the fair share, then to the next such
+  // ps.
   void deal_rows(VariableId v, bool only_between_pages) {
     const std::int64_t rows = row_count(spec(v).shape), unit = rows_of_pages(spec(v));
     const auto row = double(row_bytes(spec(v)));

@@ -32,7 +32,7 @@ std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 bool begins_at_page(const VariableSpec& variable, const Piece& piece);
 /// True when all pieces of the variable begin at pages. Workers that share memory with the ps tasks
 /// of these pieces can then map one piece after the other, and read the variable in that memory.
-/// Otherwise the ps tasks send the workers its values.
+/// Otherwise the ps tasks send the variable's values to the workers.
 bool can_be_joined(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
                    VariableId variable);
 
@@ -40,11 +40,12 @@ bool can_be_joined(std::span<const VariableSpec> variables, std::span<const Piec
 /// rows. So each kind is placed by itself, as if the other did not exist: then both the kept bytes
 /// and the moved bytes are even.
 ///
-/// The largest variable goes first onto the least loaded ps (Graham's longest processing time
-/// first, SIAM J. Appl. Math. 1969); equally large variables go in the order of the list.
+/// Variables are placed in order of their size, the largest first, each on the ps with the smallest
+/// load (Graham's longest processing time first, SIAM J. Appl. Math. 1969). Equally large variables
+/// keep the order of the list.
 ///
 /// A variable that does not fit into a fair share is split by rows. Such variables are split last,
-/// so that their pieces fill the space that the others leave. A cut is moved to the next page
+/// so that their pieces fill the space that the others leave. A cut is moved to the nearest page
 /// boundary if that moves it by at most an eighth of a piece. If some cut would still lie inside a
 /// page, these variables are instead split first, between pages, provided that all ps tasks are
 /// then within 5% of even.

@@ -12,7 +12,7 @@ namespace {
 
 // A wish for more records than this is refused: no honest worker has one.
 constexpr std::int64_t kMostRecords = std::int64_t{1} << 32;
-// A block is at most 1 / kSlowest of its worker's even part of the remaining records. So even a
+// A block has at most 1 / kSlowest of the worker's equal share of the remaining records. So even a
 // worker that is kSlowest times slower than the others ends together with them.
 constexpr std::int64_t kSlowest = 4;
 
@@ -91,8 +91,9 @@ std::int64_t PsRecordSharing::piece_of(const Worker& worker, const RecordWish& w
   return std::min(std::max(part, worker.of_step), wish.records);
 }
 
-// If the records that went back are in pieces, answers a wish with several ranges. If fewer records
-// remain than the wish asks for, gives what remains; the rest of the wish waits.
+// If the next records are not contiguous, answers a wish with several ranges. If fewer records
+// remain than the wish asks for, gives what remains. The rest of the wish waits, unless the worker
+// is told that there are no more.
 bool PsRecordSharing::try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers) {
   Answer answer{.worker = index, .given = {}};
   bool later = false;

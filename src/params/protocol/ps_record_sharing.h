@@ -23,14 +23,16 @@ class PsRecordSharing {
   };
   using Answers = std::vector<Answer>;
 
-  /// `waits` says what happens to a worker that finds no records left. True: it is answered once
-  /// the others have used their records, are lost, or have none left, either. False: it hears at
-  /// once that there will be no more.
+  /// `waits` says what happens to a worker that asks when no records are left. True: the worker is
+  /// answered once the others have used their records, are lost, or have none left, either. False:
+  /// the worker is told at once that there are no more.
   PsRecordSharing(int workers, bool waits);
 
-  /// Training resumes from a checkpoint.
+  /// Call it when training resumes from a checkpoint, in which no step had used the records
+  /// `unused`.
   void restore(RecordSet unused);
-  /// A worker's process takes the place of an older process, whose records go back.
+  /// A worker's process takes the place of an older process, whose unused records become available
+  /// to all.
   void joined(int worker, std::uint64_t incarnation, Answers& answers);
   /// Throws kDataLoss for a wish that makes no sense.
   void ask(int worker, std::uint64_t incarnation, const RecordWish& wish, Answers& answers);
@@ -40,14 +42,14 @@ class PsRecordSharing {
              Answers& answers);
   /// The step counts: its records are used.
   void counted(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
-  /// The step was made in vain: its records go back.
+  /// The step was made in vain: its records become available to all again.
   void in_vain(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
   /// The worker's training is over, although it may make untimed steps until all are done. No
   /// worker waits for the records that its process has not used.
   void set_done(int worker, std::uint64_t incarnation, Answers& answers);
-  /// The process is lost, or trains no more, and its unused records go back. If its last step
-  /// `may_count`, the records of that step go back only once it is certain that the step does not
-  /// count.
+  /// The process is lost, or trains no more, so its unused records become available to all. If its
+  /// last step `may_count`, the records of that step do so only once it is certain that the step
+  /// does not count.
   void left(int worker, std::uint64_t incarnation, bool may_count, Answers& answers);
 
   /// The records that no counted step has read.
@@ -64,7 +66,7 @@ class PsRecordSharing {
     std::int64_t given = 0, done = 0;
     /// The last step, and how many records the worker has read up to its end.
     std::int64_t step = -1, reads = 0;
-    /// Records of one step, and of one block; 0: not known yet.
+    /// How many records one step of the worker reads, and how many one block has; 0: not known yet.
     std::int64_t of_step = 0, of_block = 0;
     bool starves = false, done_training = false;
     std::optional<RecordWish> waiting;  // the part of its requests that is not answered

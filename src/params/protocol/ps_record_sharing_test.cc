@@ -177,11 +177,11 @@ TEST_F(PsRecordSharingTest, RefusesWhatCannotBe) {
 
 // The workers read blocks of `block` records, and make one step of each record; `step_times` has
 // the time of a step by worker. Returns the time at which the last step ends, as a multiple of the
-// time that all steps together take at full speed.
+// time that all steps would take if no worker ever waited.
 double epoch_time(std::int64_t records, std::int64_t block, const std::vector<int>& step_times) {
   struct Reader {
     std::int64_t given = 0, read = 0, asked = 0;
-    int ends = 0;  // when its step ends
+    int ends = 0;  // the time at which its step ends
   };
   PsRecordSharing shares(int(step_times.size()), true);
   std::vector<Reader> readers(step_times.size());

@@ -47,7 +47,7 @@ TimePoint CoordinatorSearch::tick(TimePoint now, Outbox& out) {
 }
 
 void CoordinatorSearch::connected(Outbox& out) {
-  if (phase_ != Phase::kConnecting) return;  // it has ended already
+  if (phase_ != Phase::kConnecting) return;  // the connection has ended already
   phase_ = Phase::kGreeted;
   out.send(Outbox::kCoordinator, MessageType::kHello, hello_);
 }
@@ -97,7 +97,7 @@ void CoordinatorSearch::closed(std::uint64_t handled, TimePoint now) {
 
 namespace {
 
-// A ps closes a connection that says nothing within this time.
+// A ps closes a connection on which no hello arrives within this time.
 constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
 // How long the job waits, at its end, for a worker that has never joined: it may still be loading
 // its data while the others make all the steps.
@@ -458,8 +458,8 @@ std::string PsTask::why_not(const Hello& hello) const {
   return {};
 }
 
-// True when the hello names another job, or when it has other variables and no worker is connected.
-// Otherwise the ps keeps the present job, to which workers may come back.
+// True when the hello names another job, or when it has other variables and no worker is connected
+// or may come back. Otherwise the ps keeps the present job, to which workers may come back.
 bool PsTask::serves_another(const Hello& hello) const {
   if (!options_.any_job || waits_for_job_) return false;
   const bool other_variables = hello.fingerprint != fingerprint_ && membership_.deserted();
@@ -686,7 +686,8 @@ void PsTask::take_declaration(const Peer& chief, const Declare& declare) {
   changed_after_reads_ = take_variables_(declare);
   aggregation_ = std::move(aggregation);
   if (declare.shares_records && counts_steps()) {
-    // In rounds, a worker that waited for records would hold up the workers that have some.
+    // With rounds or bounded staleness, a worker that waited for records would hold up the workers
+    // that have some.
     const bool waits = declare.aggregation.kind == AggregationKind::kAsync;
     shares_ = std::make_unique<PsRecordSharing>(options_.workers, waits);
   }
@@ -748,7 +749,8 @@ void PsTask::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, TimeP
 
 namespace {
 
-// Tasks that are started together all join within this time. A later worker joins in a later round.
+// How long the first round waits for workers that have not joined. Tasks that are started together
+// all join within this time. A later worker joins in a later round.
 constexpr Duration kWaitForAbsent = std::chrono::seconds(30);
 // The most examples of a contribution; a larger count is refused. The limit keeps sums of examples
 // within 64 bits.
@@ -1221,7 +1223,7 @@ void PsTask::on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t sa
   }
 }
 
-// PsTask: the chief asks for the progress of the other workers; only ps 0 passes it on.
+// PsTask: the chief asks for the progress of the other workers; only ps 0 passes the question on.
 
 // Asks only workers that have answered the previous question, so that questions do not pile up at a
 // worker that stands still.

@@ -22,8 +22,8 @@ namespace paceline {
 
 /// How a ps connects to ps 0, which decides about rounds, and connects again after the connection
 /// was lost. A plain state machine: events and their times go in, an outbox comes out, whose only
-/// peer is Outbox::kCoordinator. It tries until its owner no longer calls it, since no worker of
-/// the job goes on without ps 0.
+/// peer is Outbox::kCoordinator. It tries without end, since no worker of the job goes on without
+/// ps 0, and stops only when ps 0 was restarted or refuses this ps.
 class CoordinatorSearch {
  public:
   /// `hello` says who this ps is.
@@ -53,12 +53,12 @@ class CoordinatorSearch {
 
 struct PsTaskOptions {
   int ps = 0;       // the index of this task
-  int workers = 0;  // number in the cluster spec
+  int workers = 0;  // the number of workers in the cluster spec
   std::string cluster_id;
   /// Serves the job of the worker that comes first, and later another job (PsOptions::any_job).
   bool any_job = false;
   std::uint64_t incarnation = 0;  // identifies this process, and the values that it keeps
-  std::uint64_t first_epoch = 1;  // of the membership
+  std::uint64_t first_epoch = 1;  // the first epoch of the membership
   Duration join_timeout{};
   /// The time within which a worker whose connection was cut may come back; 0: it may not come
   /// back.
@@ -78,8 +78,8 @@ class PsTask {
 
   // Events of connections. PeerIds ascend.
   void accepted(PeerId peer, TimePoint now, Outbox& out);
-  /// For a message that a peer must not send, throws an error that says what is wrong; refuse()
-  /// then tells the peer.
+  /// Throws for a message that the peer must not send. The driver then calls refuse() with the
+  /// error's text.
   void received(PeerId peer, const ControlMessage& message, TimePoint now, Outbox& out);
   void refuse(PeerId peer, const std::string& why, Outbox& out);
   /// Ends the training of all workers.
@@ -91,26 +91,27 @@ class PsTask {
     std::string why;  // for the user
     /// How many numbered messages of the peer were handled, on all connections.
     std::uint64_t handled = 0;
-    bool broken = false;  // it sent a message that it must not send, so it may not come back
+    /// The peer sent a message that it must not send, so it may not come back.
+    bool broken = false;
   };
   /// The connection has ended. Returns true when the peer may come back on another connection.
   bool closed(PeerId peer, const Ended& ended, TimePoint now, Outbox& out);
 
-  // A step, from its first frame to its last. Both calls throw kFailedPrecondition for a peer that
+  // A step, from its first frame to its last. begin_step throws kFailedPrecondition for a peer that
   // may not train yet.
   /// `begin` is the step's first frame. Rounds use the frame's round, examples and clip norm.
   Fate begin_step(PeerId peer, std::int64_t step, bool reads_now = false,
                   const StepBegin& begin = {});
-  /// Counts a global step if the fate was kApply; the ps that counts steps then answers kStepDone.
-  /// If the fate was kKeep, the contribution is now whole here, and a later Outbox::Decide says
-  /// whether it is applied. A skipped contribution has NaN, and its round closes without it.
-  /// Returns the global step.
+  /// Counts a global step if the fate was kApply. If the fate was kKeep, the contribution is now
+  /// whole here, and a later Outbox::Decide says whether it is applied. Otherwise kStepDone is the
+  /// answer, if this ps counts steps or the job has rounds. A skipped contribution has NaN, and its
+  /// round closes without it. Returns the global step.
   std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
                         bool skipped = false);
 
   // Rounds.
-  /// Takes the sum of the squares of this shard's part of a round's mean. The answer is
-  /// Outbox::Clip.
+  /// Takes the sum of the squares of this shard's part of a round's mean. Outbox::Clip brings the
+  /// scale, now or later.
   void squares(const RoundSquares& squares, Outbox& out);
   bool in_rounds() const {
     return declared_ && declared_->aggregation.kind == AggregationKind::kRounds;
@@ -126,15 +127,16 @@ class PsTask {
   /// Does what is due by now. Returns the latest time for the next call.
   TimePoint tick(TimePoint now, Outbox& out);
   Membership::End end(TimePoint now) const;
-  /// This ps was told to stop, and asks its workers to leave. Returns false when it has no workers.
+  /// Call it when this ps was told to stop. Asks the workers to leave. Returns false when it has no
+  /// workers.
   bool ask_to_leave(Outbox& out);
 
   /// Throws kFailedPrecondition unless the peer has agreed on the variables and, if `initialised`
   /// is true, they are initialised.
   void check_agreed(PeerId peer, bool initialised) const;
-  /// The peer's worker index; −1: it has not said hello, or was refused.
+  /// The peer's worker index; −1: the peer has not said hello, was refused, or is another ps.
   int worker(PeerId peer) const;
-  /// The peer's index as a ps; −1: it is no ps, or was refused.
+  /// The peer's index as a ps; −1: the peer is no ps, or was refused.
   int shard(PeerId peer) const;
   bool counts_steps() const { return options_.ps == 0; }
   std::int64_t global_step() const { return membership_.global_step(); }
@@ -142,15 +144,14 @@ class PsTask {
   /// True when another job has taken the place of this job (any_job).
   bool given_up() const { return given_up_; }
   /// True when the chief has asked this ps to forget everything, since another ps has lost its
-  /// values. This machine is then no longer used: a machine with another incarnation takes its
-  /// place.
+  /// values. This object is then no longer used: a PsTask with another incarnation takes its place.
   bool begins_again() const { return begins_again_; }
   std::uint64_t epoch() const { return membership_.epoch(); }
   bool all_gone() const { return membership_.connected() == 0; }
   std::string members() const { return membership_.text(); }
   /// The sharing of the job's records; null if no records are shared out.
   const PsRecordSharing* shares() const { return shares_.get(); }
-  /// The cluster id of its job; empty while it waits for its first job (any_job).
+  /// The cluster id of this ps's job; empty while the ps waits for its first job (any_job).
   std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
   std::string name() const;
   int ps() const { return options_.ps; }
@@ -185,7 +186,7 @@ class PsTask {
   };
   struct KnownState {
     std::int64_t step = 0;
-    StateBytes bytes;  // as they arrived; null: not known
+    StateBytes bytes;  // as the worker sent them; null: not known
   };
 
   Peer& peer_of(PeerId id);
@@ -275,7 +276,7 @@ class PsTask {
   bool begins_again_ = false;
   std::uint64_t fingerprint_ = 0;         // of the variables of the adopted job
   std::map<int, std::string> processes_;  // by worker, the process that joined last
-  std::map<PeerId, Peer> peers_;          // those whose connection has not ended
+  std::map<PeerId, Peer> peers_;          // peers that are connected, or may come back
   std::optional<Declare> declared_;
   std::vector<std::string> flags_;  // the flags of the worker that declared `declared_`
   std::vector<std::int32_t> changed_after_reads_;

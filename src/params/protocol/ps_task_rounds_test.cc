@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using namespace std::chrono_literals;
 
-/// ps:0 or ps:1 of two, in a job with three workers.
+/// ps:0 or ps:1 of a job with `num_ps` ps tasks and three workers.
 struct Rounds : PsMachine {
   explicit Rounds(int ps = 0, int num_ps = 2, bool workers_commit = false)
       : PsMachine(options_of(ps)) {

@@ -435,8 +435,8 @@ TEST(PsTask, TheChiefAsksItToBeginAgain) {
   EXPECT_FALSE(it.task.begins_again());
   it.received(10, MessageType::kBeginAgain, BeginAgain{});
   EXPECT_TRUE(it.task.begins_again());
-  // Until another process takes this ps's place, a worker that knows this ps hears that its values
-  // are gone.
+  // Until another PsTask takes the place of this one, a worker that has trained with this one is
+  // told that its values are lost.
   it.out.clear();
   Hello hello = Machine::hello_of(1);
   hello.ps_incarnation = 9;

@@ -14,7 +14,7 @@ namespace paceline {
 class RecordSet {
  public:
   static constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
-  /// All places are below this.
+  /// All ranges begin below this place.
   static constexpr std::int64_t kMost = std::int64_t{1} << 62;
 
   /// All records of all epochs.

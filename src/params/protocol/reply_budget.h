@@ -30,7 +30,7 @@ class ReplyBudget {
   /// Releases the charge of a reply that was sent, or that will not be sent.
   void release(std::size_t memory) { waiting_ -= charge_of(memory); }
   std::size_t waiting_bytes() const { return waiting_; }
-  /// The most memory that is kept for reuse.
+  /// The limit, which is also the most memory that is kept for reuse.
   std::size_t most_bytes() const { return most_bytes_; }
 
  private:

@@ -114,7 +114,8 @@ class RepliesOnALink : public ::testing::Test {
   std::map<std::string, TimePoint> arrived_;  // by kind: the time at which its last reply arrived
 };
 
-// Before the value, the link sends only one window of the bulk, and not all of its 100 MB.
+// When the value is pushed, only one window of the bulk is ahead of it, not all that remains of the
+// 100 MB.
 TEST_F(RepliesOnALink, AValueThatIsNeededFirstOvertakesTheBulk) {
   schedule_.set_order(std::vector<std::uint32_t>{0});
   time_.at(TimePoint(0ms), [this] { push(1, 100'000'000); });

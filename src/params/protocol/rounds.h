@@ -1,7 +1,8 @@
 // Synchronous rounds {k of n} over several shards. One coordinator, on ps 0, closes each round and
 // names its contributors before any shard applies anything. Every shard carries out the
 // coordinator's decisions in their order. So all shards sum exactly the same contributions. If a
-// worker dies after it has contributed to only some of the shards, it counts on none of them.
+// worker dies after it has contributed to only some of the shards, its contribution counts on none
+// of them.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +47,12 @@ class RoundCoordinator {
   /// If rounds were closed before, the worker may have read values of different rounds from the
   /// shards. So its first contribution counts nowhere, and nobody waits for it. This contribution
   /// is answered when a round closes, so that the worker then begins together with the others. If
-  /// there are no others, it is answered at once.
+  /// there are no others, it is answered at once. With workers_commit, the first contribution is
+  /// one like any other.
   ///
   /// If the same incarnation comes back, its whole contributions stay whole. Those of another
-  /// incarnation are forgotten, since they were never answered.
+  /// incarnation are forgotten, since they were never answered, unless the workers may have
+  /// committed them.
   void joined(int worker, std::uint64_t incarnation, Decisions& out);
   /// Nobody waits for the worker any more. Its contribution still counts if it is whole on every
   /// shard.
@@ -65,12 +68,12 @@ class RoundCoordinator {
   bool whole(int shard, const RoundContribution& contribution, Decisions& out,
              bool skipped = false);
   /// The worker says that the workers have committed the round, from the whole contributions of
-  /// `contributors`. A closed round stays as it is. Throws kDataLoss when the contribution of
-  /// another worker is missing here.
+  /// `contributors`. A closed round stays as it is. Throws kDataLoss for a round that is not open
+  /// yet, and when a named contribution is not whole here.
   void commit(int worker, std::int64_t round, std::span<const std::int32_t> contributors,
               Decisions& out);
-  /// The workers will not commit this worker's contribution to the open round, so it counts
-  /// nowhere.
+  /// The workers will not commit this worker's contribution to the open round, so the contribution
+  /// counts nowhere.
   void withdraw(int worker, std::uint64_t incarnation, std::int64_t step, Decisions& out);
   /// True when the worker's connected process has contributed to the last committed round. False
   /// when that process is known to have committed the round with other contributors.
@@ -92,14 +95,14 @@ class RoundCoordinator {
     Standing standing = Standing::kAbsent;
     std::uint64_t incarnation = 0;
     std::optional<RoundContribution> given;
-    std::vector<bool> on;         // by shard: it is whole there
-    int shards = 0;               // the number of shards where it is whole
+    std::vector<bool> on;         // by shard: the contribution is whole there
+    int shards = 0;               // the number of shards where the contribution is whole
     bool skipped = false;         // it counts nowhere
     bool fresh = false;           // the worker has contributed nothing yet
     bool joins = false;           // the worker's contribution is its first, and counts nowhere
     std::int64_t withdrawn = -1;  // its own step that was withdrawn, and so counts nowhere
     std::uint64_t counted = 0;    // the incarnation of the last contribution that counted
-    Part part = Part::kAwaited;   // its part when it was last counted
+    Part part = Part::kAwaited;   // the worker's part as count() last found
   };
   /// Finds out anew whether the round has, awaits or lacks the worker's contribution (Part), and
   /// counts it so. Call it when the worker's contribution or standing has changed.
@@ -117,9 +120,9 @@ class RoundCoordinator {
   const RoundOptions options_;
   const int enough_;
   std::vector<Worker> workers_;
-  int whole_ = 0, awaited_;  // workers by their part
+  int whole_ = 0, awaited_;  // how many workers have these parts
   std::int64_t open_;
-  std::vector<std::int32_t> committed_;  // the contributors of the last round, by commit()
+  std::vector<std::int32_t> committed_;  // the contributors of the last round that commit() closed
 };
 
 /// Adds up the squares of the shards' parts of a round's mean.

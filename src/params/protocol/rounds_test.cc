@@ -273,7 +273,7 @@ TEST(RoundsAggregation, KeepsEveryContribution) {
   EXPECT_EQ(rounds->arrived(1, 7), Fate::kKeep);
 }
 
-// Rounds that the workers commit.
+// A coordinator of rounds that the workers commit.
 struct CommittedCoordinator : Coordinator {
   CommittedCoordinator()
       : Coordinator(RoundOptions{.shards = 2, .workers = 3, .workers_commit = true}) {}
@@ -332,8 +332,8 @@ TEST(CommittedRounds, TwoGroupsCannotBothCloseARound) {
   EXPECT_EQ(it.decided.size(), 1u) << "worker 2 knows by its dropped contribution";
 }
 
-// Worker 0 has told ps 0 its commit, and was lost before the other workers heard of it. They have
-// made the step again without worker 0, and so have other values.
+// Worker 0 has told ps 0 its commit, and was lost before the other workers heard of the commit.
+// They have made the step again without worker 0, and so have other values.
 TEST(CommittedRounds, WorkersThatCommittedARoundWithOthersThanItHasDoNotTrain) {
   CommittedCoordinator it;
   for (int worker = 0; worker < 3; ++worker) it.gives(worker);

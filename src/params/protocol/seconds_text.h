@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// "30 s", "0.5 s".
+/// Returns a duration as "30 s" or "0.5 s".
 inline std::string seconds_text(Duration time) {
   return fmt::format("{:.6g} s", std::chrono::duration<double>(time).count());
 }

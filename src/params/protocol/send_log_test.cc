@@ -75,8 +75,8 @@ TEST(HandledCount, IsToldAtOnceWhereItMattersAndElseNowAndThen) {
   EXPECT_EQ(count.count(), HandledCount::kMostUnconfirmed + 1);
 }
 
-// A simulated connection has a queue in each direction. At any time it may lose the last items of
-// each queue. Confirmations travel like items.
+// A simulated connection has a queue in each direction. At any time it may be cut: then the items
+// in both queues are lost. Confirmations travel like items.
 TEST(SendLog, HoweverOftenItIsCutEachItemIsHandledOnceAndInOrder) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     std::mt19937 random(seed);

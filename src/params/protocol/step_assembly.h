@@ -1,6 +1,6 @@
 // Follows the contributions of a worker's step as their frames arrive at a ps: a plain state
-// machine. Headers and sizes go in, and it says which bytes are applied now. It has no memory of
-// contributions or values, no thread, link or clock.
+// machine. Headers and sizes go in, and the answer says which bytes are applied now. It has no
+// memory of contributions or values, no thread, link or clock.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,8 @@ class StepAssembly {
     bool started = false;
     /// The contribution lies in the worker's shared memory, and the worker waits for the answer.
     bool shared = false;
-    bool applied = false;  // the arrived bytes are applied: chunk by chunk, or as a whole
+    /// The bytes are applied as they arrive, or take_whole() has returned true.
+    bool applied = false;
     WantedValues wanted = WantedValues::kInFrames;
     std::size_t received = 0, expected = 0;  // bytes of float32
   };
@@ -80,18 +81,20 @@ class StepAssembly {
                     std::uint16_t flags = 0);
   /// What to do with bytes that have arrived.
   struct Arrival {
-    bool apply = false;  // apply them now, unless the step does not count, and answer the worker
+    bool apply = false;  // apply the bytes now if the step counts, and answer the worker
     bool whole = false;  // the whole contribution has now arrived
   };
   /// Takes the payload of a kChunk, after expect_chunk() of the same header.
   Arrival chunk(std::size_t position, std::size_t bytes);
   /// Takes a kContribution, which says where the whole contribution lies: from `offset` on, in a
-  /// memory of `memory_bytes`. It is applied now, unless the step's clip factor is not known yet.
+  /// memory of `memory_bytes`. The contribution is applied now, unless it is kept for a round or
+  /// the step's clip factor is not known yet.
   Arrival shared(std::size_t position, std::size_t memory_bytes, std::size_t offset,
                  std::uint16_t flags, std::span<const std::int32_t> rows);
   /// Throws unless the whole contribution has arrived. Call it for each piece that kStepEnd names.
   void check_whole(std::size_t position);
-  /// Returns true, once, when a contribution that is applied as a whole has arrived whole.
+  /// Call it when the whole contribution has arrived. Returns true, once, if it is to be applied as
+  /// a whole.
   bool take_whole(std::size_t position);
   /// Ends the step with its last frame.
   void end();

@@ -10,16 +10,16 @@
 
 namespace paceline {
 
-/// The kind of step that brought a variable's value, or the ps's copy of it. It determines what
-/// else the worker must ask for.
+/// The kind of step that last brought a variable's value, or had the worker's copy of the value
+/// renewed. It determines what the worker must still ask for.
 enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
 /// A step's use of a variable.
 struct ValueUse {
-  bool in_place = false;  // it reads memory of the ps, not values that arrived in frames
-  bool in_copy = false;   // if in_place: it reads the copy that the ps makes for this worker
+  bool in_place = false;  // reads memory of the ps, not values that arrived in frames
+  bool in_copy = false;   // if in_place: reads the copy that the ps makes for this worker
   bool sparse = false, trained = true;
-  bool updated = false;  // the step contributes to it
+  bool updated = false;  // the step contributes to the variable
 };
 
 /// True when the worker must ask for the value. The answer to a train step's contribution brings

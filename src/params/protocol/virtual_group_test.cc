@@ -71,7 +71,7 @@ void run_ends(std::uint64_t first, std::uint64_t last) {
 
 TEST(VirtualGroup, OneWorkerSavesTheEndWhoeverIsLost) { run_ends(1, 120); }
 
-// scripts/slow_checks runs them.
+// scripts/slow_checks runs these disabled tests.
 TEST(VirtualGroup, DISABLED_OneWorkerSavesTheEndInTenThousandSeeds) { run_ends(1, 10000); }
 
 TEST(VirtualGroup, DISABLED_LivingWorkersApplyTheSameStepsInTenThousandSeeds) {
@@ -104,7 +104,7 @@ void run_hybrid_seeds(std::uint64_t first, std::uint64_t last) {
 
 TEST(VirtualHybrid, StepsCountInBothPartsOrInNoneWhateverHappens) { run_hybrid_seeds(1, 200); }
 
-// scripts/slow_checks runs it.
+// scripts/slow_checks runs this disabled test.
 TEST(VirtualHybrid, DISABLED_StepsCountInBothPartsInTenThousandSeeds) {
   run_hybrid_seeds(1, 10000);
 }

@@ -105,7 +105,7 @@ TEST(VirtualRounds, SurviveDeathsCutsLossesLeaversLatecomersAndLostPsTasks) {
   EXPECT_GT(all.folded, 500);
 }
 
-// scripts/slow_checks runs them.
+// scripts/slow_checks runs these disabled tests.
 TEST(VirtualJob, DISABLED_SurvivesThemInTenThousandSeeds) {
   for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
     ASSERT_THAT(run_virtual_job(with_everything(seed)).errors, IsEmpty());
@@ -166,7 +166,7 @@ TEST(Staleness, WithoutABoundTheFastRunAhead) {
   EXPECT_GT(run_virtual_job(options).most_ahead, 20);
 }
 
-// Each planted fault is found by the checks above.
+// Each fault that is planted here must be found by the checks of run_virtual_job.
 
 TEST(VirtualJob, AnEndThatIsCountedTwiceIsFound) {
   VirtualOptions options;

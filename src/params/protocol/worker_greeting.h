@@ -1,4 +1,4 @@
-// The messages by which two workers of an all-reduce recognise each other.
+// The check of the hello by which a worker of an all-reduce recognises another worker.
 #pragma once
 
 #include <string>

@@ -203,7 +203,7 @@ Hello WorkerTask::hello(int ps, const ContributionForm& form) const {
 
 void WorkerTask::connected(int ps, const ContributionForm& form, Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
-  if (peer.phase != Phase::kConnecting) return;  // it has ended already
+  if (peer.phase != Phase::kConnecting) return;  // the connection has ended already
   peer.phase = Phase::kGreeted;
   out.send(PeerId(ps), MessageType::kHello, hello(ps, form));
 }

@@ -42,8 +42,8 @@ class StalenessHistogram {
 
 struct WorkerTaskOptions {
   int worker = 0;
-  int workers = 0;              // number in the cluster spec; 0: unknown
-  std::vector<std::string> ps;  // the name of each in messages: "ps:0 at host:2222"
+  int workers = 0;              // the number of workers; 0: unknown
+  std::vector<std::string> ps;  // the name of each ps in messages: "ps:0 at host:2222"
   std::string cluster_id;
   std::uint64_t incarnation = 0;        // of this process
   std::string process;                  // for messages: "pid 4711 on host b"
@@ -130,10 +130,11 @@ class WorkerTask {
   /// Asks every ps to tell when the round is open. round_is_open() then becomes true.
   void await_round(std::int64_t round, Outbox& out);
   bool round_is_open() const;
-  /// The chief has found that the state that belongs to the values of the ps tasks is lost, so all
-  /// ps tasks must forget these values. This worker asks ps 0 first. ps 0 refuses while a worker
-  /// that the chief does not reach trains with the values. tick() then throws kAborted, or
-  /// kUnavailable once join_timeout has passed after this call.
+  /// Call it in the chief when the state that belongs to the values of the ps tasks is lost, so
+  /// that all ps tasks must forget these values. Asks ps 0 first, and the other ps tasks once ps 0
+  /// has agreed. ps 0 refuses while a worker that the chief does not reach trains with the values:
+  /// received() then throws kFailedPrecondition. Once all ps tasks have agreed, tick() throws
+  /// kAborted. It throws kUnavailable when join_timeout has passed since this call.
   void begin_again(std::string why, const BeginAgain& again, TimePoint now, Outbox& out);
   /// The process of ps 0 that this worker has joined.
   std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }
@@ -185,7 +186,7 @@ class WorkerTask {
     int written = 0;
     std::uint64_t incarnation = 0;  // of the ps
     std::uint64_t epoch = 0;        // membership epoch last seen; 0: it has never been welcomed
-    std::uint64_t handled = 0;      // numbered messages, when its last connection ended
+    std::uint64_t handled = 0;      // numbered messages that were handled until cut_at
     std::int64_t steps_done = 0;    // in rounds: as steps_done()
     std::optional<std::int64_t> open_round;  // the answer to the last await_round()
     std::optional<TimePoint> cut_at;

@@ -11,10 +11,10 @@
 
 namespace paceline {
 
-/// True when the piece's values travel in fewer bytes than float32.
+/// True when the piece's values travel in fewer bytes than as float32.
 bool travels_rounded(const ShardPiece& piece, DType wire);
-/// Rounds the float32 numbers of the block, from byte `values_at` on, to numbers of type `wire`,
-/// and shortens the block.
+/// Rounds the float32 numbers of the block, from byte `values_at` on, to the type
+/// type_of_values(wire), and shortens the block.
 void round_values(ReplyBlocks::Block& block, DType wire, std::size_t values_at = 0);
 
 /// The values of a part of a piece. They are copied when a worker first asks for them, once for

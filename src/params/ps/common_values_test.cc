@@ -55,8 +55,8 @@ TEST_F(CommonValuesTest, AreMadeOnceForEachTypeThatTheyTravelAs) {
   EXPECT_THAT(widened, ElementsAre(2, 3));
 }
 
-// A block is common to several workers. One of them that was sent the values must not give back
-// memory that another still waits for.
+// Several workers are sent one block. Its memory is given back only once all of them were sent the
+// values.
 TEST_F(CommonValuesTest, TheLastWorkerThatIsSentThemGivesTheirMemoryBack) {
   const auto one = std::make_shared<ReplyBlocks>(ReplyBudget(10'000));
   const auto other = std::make_shared<ReplyBlocks>(ReplyBudget(10'000));

@@ -19,7 +19,7 @@ namespace paceline {
 struct IncomingPiece {
   std::vector<std::int32_t> rows;       // rows of a sparse variable
   std::int64_t count = 0;               // the count of the contribution (Adam's t)
-  std::span<const std::byte> gradient;  // the whole gradient; empty if it is applied chunk by chunk
+  std::span<const std::byte> gradient;  // the whole gradient; empty if applied chunk by chunk
   std::span<const std::byte> chunk;     // the last chunk that arrived
   Buffer memory;       // holds the whole gradient, or one chunk if it is applied chunk by chunk
   bool begun = false;  // the piece has begun in this step
@@ -39,10 +39,10 @@ class IncomingStep {
   IncomingStep& operator=(const IncomingStep&) = delete;
 
   void begin(std::int64_t step, const StepBegin& begin, Fate fate, bool must_be_finite = false);
-  /// The clip factor of the step, from kClip or from the end of the step.
+  /// These two set the step's clip factor, which arrives with kClip or with the end of the step.
   void clip(std::int64_t step, const StepClip& clip);
   void clip_at_end(float scale) { clip_scale_ = scale; }
-  /// The step's norm is not finite: the step is applied nowhere.
+  /// Call it when the norm of the step's gradient is not finite: the step is then applied nowhere.
   void skip() { skipped_ = true; }
   bool must_be_finite() const { return must_be_finite_; }
   bool open() const { return assembly_.open(); }
@@ -51,13 +51,13 @@ class IncomingStep {
   /// or skipped.
   bool counts() const { return assembly_.counts() && !skipped_; }
   std::int64_t step() const { return assembly_.step(); }
-  /// The numbers with which the rule of the piece's variable is applied.
+  /// Returns the numbers with which the rule of the piece's variable is applied.
   RuleStep rule_step(std::size_t position) const;
   float learning_rate(VariableId variable) const {
     return begin_.learning_rates[std::size_t(variable)];
   }
-  /// Marks that the whole step has arrived, and that another object uses this one until end().
-  /// Until then, no other call is allowed.
+  /// Marks that the whole step has arrived, and that a RoundApplier now reads it. Until the
+  /// RoundApplier calls end(), nothing else may change this object.
   void keep() { kept_ = true; }
   bool kept() const { return kept_; }
   const StepAssembly::Part& part(std::size_t position) const { return assembly_.part(position); }
@@ -75,9 +75,10 @@ class IncomingStep {
                                                  std::span<const std::byte> memory,
                                                  const FrameHeader& header,
                                                  std::span<const std::int32_t> rows);
-  /// Throws, at the end of the step, unless the whole contribution has arrived.
+  /// Call it at the end of the step. Throws unless the whole contribution has arrived.
   void check_whole(std::size_t position);
-  /// Returns true, once, when a contribution that is applied as a whole has arrived whole.
+  /// Call it when the whole contribution has arrived. Returns true, once, if it is to be applied as
+  /// a whole.
   bool take_whole(std::size_t position) { return assembly_.take_whole(position); }
   /// Call it when the whole contribution has been applied.
   void applied(std::size_t position);

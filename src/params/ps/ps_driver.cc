@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A save waits so long for a moment at which no contribution to a piece is being applied. After
-// that it copies the piece region by region, so regions may be of different moments.
+// How long a save waits for a moment at which no contribution to a piece is being applied. After
+// that it keeps the piece as it is, with contributions that have changed only some regions.
 constexpr Duration kWaitForNoneUnderWay = std::chrono::milliseconds(500);
 
 bool holds(const FindFile& file) {
@@ -70,7 +70,7 @@ bool ShardSaver::find(const FindFile& file, Shard& shard) {
         shard.at(i).snapshot().make_room();
       }
     } catch (const std::exception&) {
-      // mark() makes the memory for copies again. If that fails, too, the connection of the chief
+      // mark() tries again to make this memory. If that fails, too, the connection of the chief
       // ends.
     }
     busy_ = false;
@@ -121,8 +121,8 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
     const Deadline deadline = Deadline::after(kWaitForNoneUnderWay);
     for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).wait_marked(deadline);
     if (path.empty()) return saved;
-    // This ps does not know the number of shards. The chief does, and has put it into the name of
-    // the file.
+    // This ps does not know the number of shards: the chief has put it into the name of the file.
+    // write_shard accepts any number above this ps's index.
     const WrittenFile file = write_shard(
         path, shard.variables(), shard.all_pieces(), shard.ps(), shard.ps() + 1,
         [&](const Piece& piece, std::size_t array, std::size_t offset, std::size_t bytes) {
@@ -216,7 +216,7 @@ void RoundApplier::begin(Outbox::Decide decide) {
   now_ = std::move(decide);
   const RoundDecision& decision = now_.decision;
   take(decision.contributors, contributors_);
-  take(decision.displaced, dropped_);  // no worker waits for an answer
+  take(decision.displaced, dropped_);  // discarded: no worker waits for an answer
   take(decision.dropped, dropped_);
   if (contributors_.size() != decision.contributors.size()) {
     throw Error(
@@ -253,7 +253,8 @@ std::vector<MeanPart> RoundApplier::parts(std::size_t position) const {
   return parts;
 }
 
-// Writes the mean of the contributions to a piece; returns the sum of its squares.
+// Writes the mean of the contributions to a piece. Returns the sum of the mean's squares, or 0 if
+// the rule takes no gradient.
 double RoundApplier::sum(std::size_t position) {
   const std::vector<MeanPart> parts = this->parts(position);
   if (parts.empty()) return 0;
@@ -360,7 +361,8 @@ void RoundApplier::apply_mean(std::size_t position, const RuleStep& step,
   }
 }
 
-// Finds the contribution whose NaN or infinity is in the mean.
+// Finds the contribution whose NaN or infinity is in the mean. Returns `of_mean` if all
+// contributions are finite, and only their sum is not.
 Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const {
   for (const KeptContribution& kept : contributors_) {
     if (!kept.entries[position].contributed) continue;
@@ -378,8 +380,8 @@ Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const 
   return of_mean;
 }
 
-// Gives the contribution's memory back to its worker, and tells the worker that its copy of the
-// values is new.
+// Renews the worker's copy of the values if the worker wants them there, and says that the worker's
+// shared memory for the contribution is free again (kTaken).
 void RoundApplier::hand_back(const KeptContribution& kept, std::size_t position) {
   if (!kept.entries[position].contributed) return;
   ShardPiece& piece = shard_->at(position);
@@ -543,7 +545,7 @@ void PsDriver::warn(const std::string& line) const {
   if (options_.warn) options_.warn(line);
 }
 
-// The machine calls it with the lock.
+// The state machine calls this function during drive(), so the lock is held.
 std::vector<std::int32_t> PsDriver::take_variables(const Declare& declare) {
   const bool in_rounds = declare.aggregation.kind == AggregationKind::kRounds;
   shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, machine_.ps(), apply_pool_,
@@ -651,7 +653,7 @@ void PsDriver::carry_out_unlocked(const HostAction& action) {
   }
 }
 
-// A peer that is a member stays in peers_, so the reference remains valid.
+// A peer that is a member stays in peers_, so the pointer remains valid without the lock.
 void PsDriver::go_on(const Outbox::GoOn& action) {
   if (action.peer == Outbox::kCoordinator) return coordinator_->go_on(action.handled);
   std::unique_lock lock(mutex_);
@@ -783,7 +785,8 @@ TimePoint PsDriver::turn(TimePoint time) {
   return next;
 }
 
-// A peer that is a member stays in peers_, since a watch of a value, or a save, may still name it.
+// A peer that is a member stays in peers_, since a subscription to changes, or a save, may still
+// name it.
 void PsDriver::forget_unidentified(std::span<const std::pair<PsPeer*, Duration>> closing) {
   std::erase_if(peers_, [&](const auto& entry) {
     const PsPeer& peer = *entry.second;

@@ -1,6 +1,6 @@
 // The real driver of a ps's state machine (protocol/ps_task.h). It serialises the events of all
-// connections, does what the machine wants, and keeps what no machine may keep: the shard, the
-// connections and the measurements.
+// connections, does what the state machine asks for, and owns what a state machine does not have:
+// the shard, the connections and the measurements.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,9 @@ class ShardSaver {
   /// Marks the values of this moment. `what` is the answer to the chief if all goes well.
   void mark(Shard& shard, const SavedShard& what);
   /// Writes the marked shard as `path` in a thread, which then calls `done`. If the path is empty,
-  /// the chief reads the shard with read_marked, and `done` is called at once.
+  /// the thread only waits until all pieces are kept, and the chief then reads them (kReadMarked).
+  /// A path outside the folder, or a mark during an earlier save, is refused: `done` is then called
+  /// at once, with the error.
   void write(Shard& shard, const std::string& path, std::function<void(const SavedShard&)> done);
 
  private:
@@ -68,7 +70,7 @@ class ShardSaver {
   std::mutex mutex_;
   std::string folder_;  // where the file was found
   SavedShard what_;
-  /// The last thread that was started makes memory for copies; false: it writes.
+  /// True if thread_ makes memory for copies; false if it writes a shard.
   bool makes_room_ = false;
   bool refused_ = false;  // a mark arrived while a shard was being written
   std::atomic<bool> busy_{false}, cancelled_{false};
@@ -81,30 +83,30 @@ class PsDriver;
 /// One worker's whole contribution to a round, until the round has been applied.
 struct KeptContribution {
   std::shared_ptr<IncomingStep> step;  // has the contribution, or says where it lies
-  /// The worker's shared memories, which must stay mapped until then.
+  /// The worker's shared memories, which must stay mapped until the round has been applied.
   std::vector<std::shared_ptr<const SharedMemory>> memories;
   std::vector<StepEnd::Entry> entries;  // by position in the shard
   std::shared_ptr<SharedMemory> copy;   // the worker's copy of the values; may be null
   Replies* replies = nullptr;
-  std::uint64_t number = 0;     // of the step
+  std::uint64_t number = 0;     // the worker's step
   std::vector<bool> in_frames;  // by position: the worker gets the new values in frames
 };
 
 /// Carries out the decisions about rounds on one ps: it applies the mean of the contributions that
 /// wait here, and answers their workers. It carries out one decision after the other, in the thread
-/// that calls run(); a call returns at once while another thread runs. While a round waits for its
-/// scale, later decisions wait, too. Thread-safe.
+/// that calls run(); a call of run() returns at once while another thread is in run(). While a
+/// round waits for its scale, later decisions wait, too. Thread-safe.
 class RoundApplier {
  public:
   explicit RoundApplier(PsDriver& driver) : driver_(driver) {}
 
   void keep(int worker, std::uint64_t incarnation, KeptContribution contribution);
-  // Keeps the decisions in the order in which the machine makes them.
+  // Queues a decision. The calls must be in the order in which the state machine decides.
   void push(Shard& shard, Outbox::Decide decide);
   void push(const RoundScale& scale);
   /// Calls `act` once everything that was pushed before is carried out.
   void push(std::function<void()> act);
-  /// Carries out all decisions that can be.
+  /// Carries out everything that was pushed, up to a decision whose scale has not arrived.
   void run();
 
  private:
@@ -133,7 +135,7 @@ class RoundApplier {
   std::optional<RoundScale> scale_;  // the scale that has arrived
   bool running_ = false;
 
-  // These belong to the thread that runs.
+  // The thread in run() uses these members without the lock.
   Shard* shard_ = nullptr;
   Outbox::Decide now_;
   bool awaits_scale_ = false;
@@ -176,7 +178,8 @@ class CoordinatorConnection : public Receiver {
   void connect(Link& link, const std::string& address, Deadline deadline);
   /// Sends a message, now or once there is a connection.
   void send(const ControlMessage& message);
-  /// Numbered messages flow from now on.
+  /// The handshake is over, and ps 0 has handled `handled` numbered messages. Sends it the later
+  /// ones, again if necessary.
   void go_on(std::uint64_t handled) { stream_.go_on(handled); }
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
@@ -192,8 +195,8 @@ class CoordinatorConnection : public Receiver {
 
 class PsPeer;
 
-/// The ps's machine, shard and connections, for calls from any thread. The lock is held for small
-/// messages only, never while a rule is applied.
+/// The ps's state machine, shard and connections, for calls from any thread. The lock is held for
+/// small messages only, never while a rule is applied.
 class PsDriver {
  public:
   /// `wake` is called when `turn` has something to do; it must not block.
@@ -209,30 +212,32 @@ class PsDriver {
   /// if `initialised` is true, they are initialised.
   Shard& shard_for(PsPeer& peer, bool initialised);
   void refuse(PsPeer& peer, const std::string& why);
-  /// Answers the chief.
+  /// Answers the chief's question about progress.
   void tell_progress(PsPeer& peer);
   /// Ends the training of all workers.
   void refuse_all(const std::string& why);
   Fate begin_step(PsPeer& peer, std::int64_t step, bool reads_now, const StepBegin& begin);
   void end_step(PsPeer& peer, std::int64_t step, Fate fate, bool skipped = false);
-  /// Keeps contributions to rounds. Give it a contribution before end_step.
+  /// Has the contributions to rounds. Give it a contribution (keep) before end_step.
   RoundApplier& rounds() { return rounds_; }
 
   // Calls of the rounds and of the connection to ps 0.
-  /// The decision about these steps is carried out: their workers may begin their next steps.
+  /// Call it when a decision has been carried out. Tells the workers that their steps are done, and
+  /// which of them may begin the next round.
   void tell(const Outbox::Decide& decided);
   void squares(const RoundSquares& squares);
   void from_coordinator(const ControlMessage& message);
   void coordinator_closed(std::uint64_t handled);
   /// Call it when a round could not be applied: turn() will throw the error.
   void fail(const std::exception_ptr& error);
-  /// The peer's connection has ended. Returns true when the peer may come back on another
-  /// connection.
+  /// Call it when the peer's connection has ended. Returns true when the peer may come back on
+  /// another connection.
   bool closed(PsPeer& peer, const Error& error);
   /// The last call about a connection that has closed. The peer may be destroyed from then on.
   void let_go(PsPeer& peer);
 
-  /// Connects to ps 0 if the machine wants that. The main thread calls it before each turn().
+  /// Tries to connect to ps 0 if the state machine has asked for that. The main thread calls it
+  /// before each turn().
   void connect_coordinator(Link& link);
   /// One turn of the main thread: closes the connections of peers that were refused or say nothing,
   /// and tells workers what has changed. Returns the latest time for the next call.
@@ -267,14 +272,14 @@ class PsDriver {
   TimePoint now() const { return options_.clock->now(); }
   /// May be null.
   Timeline* timeline() const { return options_.timeline; }
-  /// Returns the label for the timeline's events of applying a piece's rule, by the piece's
-  /// position; null without a timeline.
+  /// Returns the label of the timeline's events in which the rule of the piece at `position` is
+  /// applied; null without a timeline.
   const TimelineLabel* label(std::size_t position) const {
     return labels_.empty() ? nullptr : labels_[position];
   }
   void say(const std::string& line) const;
   void warn(const std::string& line) const;
-  /// The cluster id of its job; empty while it waits for its first job (any_job).
+  /// The cluster id of this ps's job; empty while the ps waits for its first job (any_job).
   std::string id() const;
 
  private:
@@ -284,7 +289,7 @@ class PsDriver {
 
   PsTaskOptions machine_options() const;
   std::vector<std::int32_t> take_variables(const Declare& declare);
-  /// Calls event(out) under the lock, and does what the machine wants.
+  /// Calls event(out) under the lock, and does what the state machine has put into `out`.
   template <typename Event>
   auto drive(Event&& event);
   void carry_out(std::vector<HostAction>& later);
@@ -325,7 +330,8 @@ class PsDriver {
   std::vector<PeerId> forgotten_;      // peers that will not come back; emptied in the next turn
   Bytes bytes_gone_;                   // bytes of connections whose peers never became members
   std::optional<Bytes> bytes_before_;  // the bytes at the time when use_ began
-  ShardSaver saving_;                  // Last, since its thread calls the members above.
+  // Last, so that it is destroyed first: its thread calls the members above.
+  ShardSaver saving_;
 };
 
 template <typename Event>

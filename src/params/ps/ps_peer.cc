@@ -37,7 +37,8 @@ void PsPeer::take_connection_of(PsPeer& other) {
   stream_->open(other.stream_->release());
 }
 
-// True for values. To send them again, the ps reads them from the shard, so no copy is kept.
+// True for values: to send them again, the ps reads them from the shard, so the stream keeps no
+// copy.
 bool PsPeer::makes(const FrameHeader& header) const {
   return MessageType{header.type} == MessageType::kValues;
 }
@@ -221,8 +222,8 @@ void PsPeer::on_pull(const FrameHeader& header, std::span<const std::byte> paylo
   }
 }
 
-// If the ps changes the value after each read, it does so now, since the worker has read the
-// present value.
+// If the worker has the present values, they are sent once they change. If the ps changes them
+// after each read, that happens now, since the worker has read them.
 void PsPeer::on_pull_next(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   if (piece.bytes() > kChunkBytes) {
@@ -398,7 +399,7 @@ void PsPeer::finish() {
   state_frames_ = StateFrames();
 }
 
-// How the ps applies and answers a contribution that has arrived.
+// From here on: how the ps applies and answers a contribution that has arrived.
 
 template <typename F>
 void PsPeer::timed_apply(std::size_t position, F&& apply) {
@@ -432,7 +433,7 @@ void PsPeer::answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent 
   replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(values)));
 }
 
-// Makes the worker's copy when one of its steps first asks for it.
+// Writes the present values of the piece into the worker's copy. The first call makes the copy.
 void PsPeer::renew_copy(std::size_t position, std::uint64_t step) {
   ShardPiece& piece = shard().at(position);
   if (copy_ == nullptr) {

@@ -1,4 +1,4 @@
-// PsPeer: one worker as a ps sees it, from its hello to its end, over all its connections.
+// PsPeer: one worker, or another ps, as a ps sees it, over all its connections.
 #pragma once
 
 #include <atomic>
@@ -31,10 +31,10 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   Receiver& inlet() { return inlet_; }
   ResumableConnection& stream() { return *stream_; }
   const ResumableConnection& stream() const { return *stream_; }
-  /// The worker behind `other` is known to be this one, which was cut off: takes over the
-  /// connection of `other`. Call it in a call of that connection, with the driver's lock.
+  /// Takes over the connection of `other`, whose hello has shown that it is this worker, which was
+  /// cut off. Call it while a frame of that connection is handled, with the driver's lock.
   void take_connection_of(PsPeer& other);
-  /// The worker will not come back: frees what was kept for it.
+  /// Call it when the worker will not come back. Frees what was kept for the worker.
   void finish();
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
@@ -70,7 +70,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
    private:
     PsPeer& peer_;
   };
-  /// Throws kDataLoss. `why` says what the worker has sent that it must not send.
+  /// Throws kDataLoss. `why` names what the worker should not have sent.
   [[noreturn]] static void fail(const std::string& why);
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
   void on_hello(const ControlMessage& hello);
@@ -92,14 +92,15 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   std::span<std::byte> place_in_copy(std::size_t position);
   void apply_and_answer_whole(std::size_t position);
   void apply_dense(std::size_t position);
-  /// Applies one range of a contribution, and writes the new values into `copy` unless that is
-  /// empty.
+  /// Applies one range of a contribution if its step counts. Then writes the range's values into
+  /// `copy` unless that is empty.
   void apply_unanswered(std::size_t position, std::size_t offset,
                         std::span<const std::byte> gradient, std::span<std::byte> copy);
-  /// Accounts for the time of applying the rule of the piece at `position`.
+  /// Calls `apply`, which applies the rule of the piece at `position`, and accounts for its time.
   template <typename F>
   void timed_apply(std::size_t position, F&& apply);
-  /// Applies one range of a contribution. The block holds the new values.
+  /// Applies one range of a contribution if its step counts. Returns a block with the range's
+  /// values after that.
   ReplyBlocks::Lent apply_range(std::size_t position, std::size_t offset,
                                 std::span<const std::byte> gradient);
   void answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent values);
@@ -133,9 +134,9 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   bool greeted_ = false, ended_ = false;
   int worker_ = -1;  // −1: the peer has not been welcomed, or is another ps
   std::uint64_t incarnation_ = 0;
-  std::string task_;  // "worker:1", once it has been welcomed
+  std::string task_;  // "worker:1" or "ps:1", once the peer has been welcomed
   std::atomic<std::int64_t> last_step_{-1};
-  std::int64_t steps_ = 0;  // steps that have begun
+  std::int64_t steps_ = 0;  // steps that have begun; counted only with a timeline
   bool holds_timeline_ = false;
   std::atomic<MessageType> last_type_{};
 };

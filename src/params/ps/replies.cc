@@ -29,7 +29,7 @@ void ReplyQueue::push(const FrameHeader& header, ReplyBlocks::Lent block) {
 }
 
 // Only one thread sends at a time, so that replies keep their order. This thread also sends what
-// other threads push meanwhile, and what may be sent because other replies have left.
+// other threads push meanwhile, and what may be sent because other replies were sent.
 void ReplyQueue::send_some() {
   std::unique_lock lock(mutex_);
   if (sending_) return;
@@ -89,7 +89,7 @@ std::shared_ptr<Connection> ReplyQueue::connection() {
   return connection_;
 }
 
-// Releases the blocks and the connection after the lock, since the connection's end may call
+// Releases the lock before the blocks and the connection, since the end of the connection may call
 // on_sent.
 void ReplyQueue::drop() {
   std::shared_ptr<Connection> ended;

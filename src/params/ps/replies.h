@@ -18,8 +18,8 @@
 namespace paceline {
 
 /// The replies that wait to be sent to one worker: the real driver of protocol/reply_schedule.h.
-/// The queue gives a connection the replies that its schedule releases. Thread-safe; the connection
-/// keeps the queue alive until all replies were sent.
+/// The queue gives a connection the replies that its schedule releases. Thread-safe. A connection
+/// keeps the queue alive until it has sent all replies that it was given.
 class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
  public:
   explicit ReplyQueue(std::shared_ptr<Connection> connection)
@@ -29,8 +29,8 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   /// follow, in the order of push().
   void set_order(std::span<const std::uint32_t> pieces);
   void push(const FrameHeader& header, ReplyBlocks::Lent block);
-  /// Sends the reply at once if no other is under way; otherwise returns false. Borrows the payload
-  /// for this call only.
+  /// Sends the reply at once if no other reply waits or is being sent; otherwise returns false.
+  /// Borrows the payload for this call only.
   bool send_at_once(const FrameHeader& header, std::span<const std::byte> payload);
   /// Returns the connection, for a message that need not wait for replies; null after drop().
   std::shared_ptr<Connection> connection();
@@ -46,7 +46,7 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   std::mutex mutex_;
   std::shared_ptr<Connection> connection_;
   Schedule schedule_;
-  bool sending_ = false;  // some thread is in send_some
+  bool sending_ = false;  // some thread gives replies to the connection
 };
 
 /// Sends values in frames (protocol/frame_cuts.h). Each frame is copied, or written at once, under
@@ -55,21 +55,23 @@ class Replies : public ChangeListener {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);
 
-  /// Before the handshake, only a few replies may wait. From this call on, as many may wait as all
-  /// values of the shard need.
+  /// Call it after the handshake. Until then, only a few replies may wait; from then on, as many
+  /// may wait as the values and slots of the shard need.
   void allow(const Shard& shard);
-  /// The type that float32 values travel as.
+  /// Sets the type in which the worker's contributions travel. Its float32 values then travel as
+  /// type_of_values(wire).
   void set_wire(DType wire) { wire_ = wire; }
   /// Sets the order in which the worker needs pieces, the first needed first.
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
-  /// Sends a message that does not wait for any values.
+  /// Sends a message at once: it does not wait behind values.
   void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
   /// Sends the state of a task. The payload is kept until it is sent, and not charged to the
   /// budget.
   void send_task_state(std::shared_ptr<const std::vector<std::byte>> state, std::uint64_t step);
-  /// Sends a header about a piece.
+  /// Sends a message about a piece that has no payload.
   void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
-  /// Returns false when the peer is not on this host.
+  /// Shares memory with the worker. Returns false when the connection cannot share memory, since
+  /// the worker is on another host or the connection has ended.
   bool share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory);
   void on_changed(ShardPiece& piece, bool wanted) override;
   /// Sends all of a piece (kValues). The piece then changes, if the ps changes it after each read.
@@ -89,8 +91,8 @@ class Replies : public ChangeListener {
   void send_state(ShardPiece& piece);
 
   ReplyBlocks::Lent take(std::size_t bytes) { return blocks_->take(bytes); }
-  /// Returns the block with the piece's values in the form in which they travel, from byte
-  /// `values_at` on.
+  /// Returns the block after rounding the piece's values in it, which begin at byte `values_at`, to
+  /// the type in which they travel.
   ReplyBlocks::Lent rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
                             std::size_t values_at = 0) const;
   void send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block);
@@ -110,7 +112,7 @@ class Replies : public ChangeListener {
 
   std::shared_ptr<ReplyBlocks> blocks_;
   std::shared_ptr<ReplyQueue> queue_;
-  DType wire_ = DType::kFloat32;  // set before any value is sent
+  DType wire_ = DType::kFloat32;  // of contributions; set before any value is sent
 };
 
 }  // namespace paceline

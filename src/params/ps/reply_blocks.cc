@@ -66,8 +66,8 @@ std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t charged,
   return block;
 }
 
-// Frees the block unless it fits into the kept memory, which is at most as much as may be lent. So
-// blocks of sizes that are no longer asked for do not stay for ever.
+// Keeps the block for reuse, unless more memory would then be kept than may be lent. So blocks of
+// sizes that are no longer asked for take a limited amount of memory.
 void ReplyBlocks::give_back(Block* block) {
   std::unique_ptr<Block> back(block);
   back->common.reset();

@@ -14,11 +14,12 @@ namespace paceline {
 
 class ReplyQueue;
 
-/// Makes blocks as needed, and reuses them. One object per connection; thread-safe.
+/// Makes blocks as needed, and reuses them. Each worker has one object, and rounds have one for all
+/// workers. Thread-safe.
 class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
  public:
   explicit ReplyBlocks(ReplyBudget budget = ReplyBudget()) : budget_(budget) {}
-  /// The handshake is over, and the ps holds this many bytes of values and slots.
+  /// Call it after the handshake. `bytes`: the bytes of values and slots that the ps holds.
   void allow_values(std::size_t bytes);
   ~ReplyBlocks();
   ReplyBlocks(const ReplyBlocks&) = delete;
@@ -26,7 +27,7 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
   struct Block {
     Buffer memory;
-    /// The block whose bytes are sent, if these are not in this block.
+    /// The block whose bytes are sent; null if this block has the bytes itself.
     std::shared_ptr<const Block> common;
     std::byte* data = nullptr;  // the bytes to send: this block's memory, or that of `common`
     std::size_t bytes = 0;      // bytes in use, at most as many as were taken
@@ -42,10 +43,10 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   /// A block for several peers. It is given back once it was sent to all of them.
   using Common = std::shared_ptr<const Block>;
 
-  /// Lends a block. Throws kUnavailable when more waits for the peer than its budget allows.
+  /// Lends a block. Throws kUnavailable when more would wait for the peer than its budget allows.
   Lent take(std::size_t bytes);
-  /// Lends a block with the bytes of `common`, which count as if they were copied. Throws as
-  /// take().
+  /// Lends a block with the bytes of `common`, which are charged to the budget as a copy would be.
+  /// Throws like the other take().
   Lent take(Common common);
   /// Keeps no memory from now on, since nothing more will be sent.
   void close();

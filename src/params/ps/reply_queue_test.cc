@@ -54,8 +54,8 @@ class ReplyQueueTest : public ::testing::Test {
   const std::shared_ptr<ReplyQueue> queue_ = std::make_shared<ReplyQueue>(gate_);
 };
 
-// 67 MB of replies wait. A later reply, whose piece is needed first, is sent as soon as two of the
-// waiting replies have been sent.
+// 67 replies of a whole chunk each wait, two of them in the connection. Once the connection has
+// sent one of these two, it gets the later replies, whose pieces are needed first.
 TEST_F(ReplyQueueTest, TheFirstNeededOvertakesWhatWaits) {
   queue_->set_order(std::vector<std::uint32_t>{7, 8, 2});
   for (int i = 0; i < 67; ++i) push(2, kChunkBytes);

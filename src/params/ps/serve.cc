@@ -73,7 +73,7 @@ class ServingPs {
     return traced(make_link(options_.link, link), options_.timeline);
   }
 
-  /// Returns the latest time for the next call.
+  /// Calls options_.progress if that is due. Returns the latest time for the next call.
   TimePoint tell_progress() {
     if (!options_.progress) return TimePoint::max();
     const std::int64_t step = driver_.global_step();
@@ -96,7 +96,8 @@ class ServingPs {
     return true;
   }
 
-  // A server without a job listens at --bind, so an error in the address is an error in that flag.
+  // A server without a job (any_job) listens at --bind, so the error is about that flag and needs
+  // no hint.
   std::string start_to_listen() {
     try {
       return link_->listen(address_of(options_), [this](std::shared_ptr<Connection> peer) {
@@ -169,12 +170,13 @@ class ServingPs {
   IntervalTimer progress_due_;
   // The latest time at which this ps ends; empty: it was not told to stop.
   std::optional<TimePoint> stops_;
-  std::unique_ptr<Link> link_;  // last: its threads call the driver
+  // Last, so that it is destroyed first: its threads call the driver.
+  std::unique_ptr<Link> link_;
 };
 
 }  // namespace
 
-// If a ps has begun again, its summary also counts its work from before that.
+// If a ps has begun again, the summary includes its contributions and bytes from before that.
 PsSummary serve(const PsOptions& asked, PsSummary* summary) {
   PsOptions options = asked;
   std::unique_ptr<ServingPs> ps;

@@ -1,5 +1,5 @@
-// A ps task: it holds shards, applies contributions, and answers with new values. It builds no
-// graph: it learns variables, slots and rules from the chief.
+// A ps task: it holds pieces of variables, applies contributions, and answers with new values. It
+// builds no graph: the chief declares variables, slots and rules.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct PsSummary {
   std::string job;               // the cluster id of its job; empty with any_job when no job came
   std::int64_t applied = 0;      // worker steps applied
   std::int64_t late = 0;         // contributions that arrived after their round was closed
-  std::int64_t global_step = 0;  // by this ps's count
+  std::int64_t global_step = 0;  // as this ps counts
   double seconds = 0;            // from the first contribution to the last
   double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; the sum is 1
   std::string error;
@@ -37,15 +37,16 @@ struct PsSummary {
 
 struct PsOptions {
   /// Serves the job of the worker that comes first, whatever its cluster id. `task` and the number
-  /// of workers then come from that worker, and `spec` needs no workers. Meanwhile the ps tells
-  /// workers of other jobs to come again. Once nobody is connected, the job of such a worker takes
-  /// the place of this job.
+  /// of workers then come from that worker, and `spec` needs no workers. While a worker of this job
+  /// is connected, the ps tells workers of other jobs to try again later. Once none is, another job
+  /// whose worker connects takes the place of this job.
   bool any_job = false;
   ClusterSpec spec;
   TaskId task;
   std::string cluster_id;
-  std::string bind;           // empty: its address in the spec
-  bool this_machine = false;  // no other machine can reach its address
+  // The address at which to listen; empty: this task's address in the spec.
+  std::string bind;
+  bool this_machine = false;  // no other machine can reach the address
   std::string link = "auto";
   Security security;
   Duration join_timeout = std::chrono::seconds(300);
@@ -56,7 +57,7 @@ struct PsOptions {
   /// each core.
   int threads = 0;
   std::int64_t last_step = 0;     // 0: unknown; the chief may declare it
-  std::uint64_t first_epoch = 1;  // of the membership of its workers
+  std::uint64_t first_epoch = 1;  // the first epoch of its workers' membership
   /// Called with lines for the user, from any thread: `say` with good news, `warn` with bad.
   std::function<void(const std::string&)> say, warn;
   /// serve() ends with kCancelled when this descriptor can be read: an eventfd or pipe that a
@@ -80,7 +81,8 @@ struct PsOptions {
   /// Returns the text with which this ps answers when the chief asks for its progress. Called from
   /// any thread. Empty: the ps answers nothing.
   std::function<std::string(const PsSummary&)> progress_text;
-  /// serve() calls it with the work so far, at this interval of global steps or seconds.
+  /// serve() calls it with the work so far, at the interval `progress_every` of global steps or
+  /// seconds.
   std::function<void(const PsSummary&)> progress;
   Interval progress_every;
   /// Tests set it to false: this ps then sees no file of the chief's.

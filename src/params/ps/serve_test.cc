@@ -69,8 +69,8 @@ TEST_F(PsTest, StrangersWhoSayNothingMakeRoomForOthers) {
   std::vector<std::unique_ptr<RawPeer>> silent;
   silent.reserve(80);
   for (int i = 0; i < 80; ++i) silent.push_back(stranger());
-  // The accepted connections may be in another order: the link may change the order of connections
-  // that begin at about the same time.
+  // The link may accept connections that begin at about the same time in another order. So this
+  // test counts how many were closed, not which.
   const auto closed = [&] {
     return std::ranges::count_if(silent, [](const auto& one) { return one->is_closed(); });
   };

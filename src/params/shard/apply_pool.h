@@ -8,14 +8,15 @@
 
 namespace paceline {
 
-/// While no call is under way, the next caller has all threads. Callers that come meanwhile work
-/// alone. Idle threads sleep. Thread-safe.
+/// The threads serve one call at a time. A call that finds them busy does all of its work on its
+/// own thread. Idle threads sleep. Thread-safe.
 class ApplyPool {
  public:
   /// `threads` includes the calling thread.
   explicit ApplyPool(int threads) : pool_(threads) {}
 
-  /// Splits [0, n) into ranges of at least `grain` and calls function(begin, end) for each.
+  /// Splits [0, n) into ranges of about `grain` or more and calls function(begin, end) for each. If
+  /// the threads are busy, there is one range.
   template <typename F>
   void for_ranges(std::int64_t n, std::int64_t grain, F&& function) {
     std::unique_lock lock(mutex_, std::defer_lock);

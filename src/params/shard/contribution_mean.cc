@@ -37,8 +37,8 @@ void write_row_mean(std::span<const MeanPart> parts, std::size_t row_size, RowMe
   }
 }
 
-// Adds up several sums side by side, since each addition to one sum would wait for the one before
-// it. The number of sums is constant, so that the compiler uses vectors.
+// Adds to 16 sums by turns: with a single sum, each addition would wait for the previous addition.
+// The number of sums is constant, so that the compiler uses vector instructions.
 double sum_of_squares(std::span<const float> values) {
   constexpr std::size_t kSums = 16;
   std::array<double, kSums> sums{};

@@ -1,5 +1,5 @@
-// The mean of several workers' contributions to a piece. They are added in the given order, so the
-// same contributions give the same bits.
+// The weighted mean of several workers' contributions to a piece. The contributions are added in
+// the given order, so the same list always gives the same bits.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-/// One worker's contribution, where it lies, and its weight. The weights of a mean sum to 1.
+/// The address and the weight of one worker's contribution. The weights of a mean sum to 1.
 struct MeanPart {
   const float* gradient = nullptr;
-  std::span<const std::int32_t> rows;  // rows of a sparse variable, ascending
+  std::span<const std::int32_t> rows;  // of a sparse variable; ascending
   float weight = 0;
 };
 

@@ -16,7 +16,7 @@ std::vector<float> numbers(std::size_t size, float first) {
   return values;
 }
 
-// The length is several vectors and a rest.
+// The length is not a multiple of a SIMD vector's.
 TEST(ContributionMean, OfDenseOnesIsTheirWeightedSum) {
   constexpr std::size_t kSize = 5000, kFirst = 3;
   const std::vector<float> one = numbers(kSize, 1), other = numbers(kSize, -20);

@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// The size of the region that a shard locks at a time.
+// The size of a region in bytes: as many as a ShardPiece locks at a time.
 constexpr std::size_t kMomentRegion = std::size_t{256} << 10;
 
 }  // namespace
@@ -24,7 +24,8 @@ CopyOnWriteSnapshot::CopyOnWriteSnapshot(std::vector<std::span<const std::byte>>
 
 void CopyOnWriteSnapshot::make_room() {
   if (!kept_.empty()) return;
-  std::vector<Buffer> all;  // or none if memory is out
+  // If an allocation throws, kept_ stays empty.
+  std::vector<Buffer> all;
   for (const std::span<const std::byte> array : arrays_) all.emplace_back(array.size());
   kept_ = std::move(all);
 }
@@ -43,8 +44,8 @@ void CopyOnWriteSnapshot::keep(std::size_t begin, std::size_t end) {
   }
 }
 
-// Nobody has changed any of the region yet: a thread that wants to change it calls this function
-// first, and waits until the region is kept.
+// If the region was not copied since the mark, nobody has changed any of it since then: a thread
+// that wants to change the region calls this function first, and waits until the region is copied.
 void CopyOnWriteSnapshot::keep_region(std::size_t region) {
   const std::lock_guard lock(regions_[region]);
   if (taken_[region].load(std::memory_order_relaxed)) return;

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-// An assignment moves the bits unchanged.
+// The rule Assign moves bits unchanged, and its kernel writes large ranges past the caches.
 void copy_past_caches(std::span<const std::byte> from, std::span<std::byte> to) {
   const std::size_t floats = from.size() / sizeof(float), whole = floats * sizeof(float);
   apply_rule(Assign{}, {},

@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Copies as many bytes as both ranges have; both must begin at multiples of 4 bytes. The copy
-/// drives nothing out of the caches, and the target need not be fetched first.
+/// Copies `from` to `to`. Both have the same size, and begin at multiples of 4 bytes. A large copy
+/// writes past the caches: it drives nothing out of them, and the target need not be fetched first.
 void copy_past_caches(std::span<const std::byte> from, std::span<std::byte> to);
 
 }  // namespace paceline

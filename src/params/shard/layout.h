@@ -14,7 +14,7 @@ namespace paceline {
 /// variable begins at a page of the variable, it begins at a page here, too. The layout depends on
 /// the arguments only, so that both sides of shared memory agree.
 struct ShardLayout {
-  std::vector<std::size_t> offsets;  // by piece id; set only for pieces on this ps
+  std::vector<std::size_t> offsets;  // by piece id; valid for pieces on this ps
   std::size_t bytes = 0;
 };
 ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,

@@ -9,13 +9,14 @@
 
 namespace paceline {
 
-/// Thrown when an element of a contribution is not finite. The rest of the contribution is not
-/// applied.
+/// Thrown when an element of a contribution is not finite. Other elements of the contribution may
+/// have been applied by then.
 class NotFinite : public Error {
  public:
   /// `what` names the element and its value: "element 17 is nan".
   NotFinite(const std::string& variable, const std::string& what);
-  /// Returns the error of the job, which says whose contribution it was.
+  /// Returns the error that ends the job. Its text also names the task that contributed, and its
+  /// step.
   Error of(const std::string& task, std::int64_t step) const;
   const std::string& variable() const { return variable_; }
 

@@ -21,14 +21,15 @@ std::vector<SavedVariable> saved_variables(std::span<const VariableSpec> variabl
 using ReadMoment = std::function<std::span<const std::byte>(const Piece& piece, std::size_t array,
                                                             std::size_t offset, std::size_t bytes)>;
 
-/// Writes one shard; `path` ends with the shard's shard_name. Array 0 is a value, 1 + s is slot s.
-/// At most kSavedAtOnce bytes are read at a time. Throws as SafetensorsWriter does.
+/// Writes the pieces of ps `shard` to the file `path`. `shards` may be any number above `shard`,
+/// since the file does not hold it. Calls `read` for at most kSavedAtOnce bytes at a time; array 0
+/// is a value, 1 + s is slot s. Throws as SafetensorsWriter does.
 WrittenFile write_shard(const std::string& path, std::span<const VariableSpec> variables,
                         std::span<const Piece> pieces, int shard, int shards,
                         const ReadMoment& read);
 constexpr std::size_t kSavedAtOnce = std::size_t{1} << 20;
 
-/// Makes the calling thread give way to the threads that train.
+/// Lowers the priority of the calling thread, so that it gives way to the threads that train.
 void run_in_background();
 
 }  // namespace paceline

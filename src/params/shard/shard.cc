@@ -14,8 +14,8 @@
 namespace paceline {
 namespace {
 
-// Refuses pieces that this machine cannot hold before anything is allocated, since a declaration
-// arrives over a link.
+// Refuses pieces that this machine cannot hold. This happens before anything is allocated, since a
+// declaration arrives over a link and may name any size.
 void check_can_hold(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int ps,
                     int contributions) {
   double bytes = 0, trained = 0;
@@ -44,8 +44,8 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
       bytes + contributions * trained);
 }
 
-// The chief may have been started with other flags than this ps, and may so declare other
-// variables.
+// The chief may have been started with other flags than this ps, and then may not declare the
+// variables that this ps changes.
 void check_after_reads(const AfterReads& after_reads, std::span<const VariableSpec> variables) {
   for (const auto& [name, change] : after_reads) {
     const auto variable = std::ranges::find(variables, name, &VariableSpec::name);

@@ -18,12 +18,14 @@ namespace paceline {
 /// All pieces of one ps, made once, when the variables are declared.
 class Shard {
  public:
-  /// Throws kInvalidArgument when a variable cannot be held: its rule is for another type than
-  /// float32, or it needs more memory than this machine has. Throws it also when a variable of
-  /// `after_reads` does not exist or is not float32.
+  /// Throws kInvalidArgument when the variables cannot be held: a trained variable is not of
+  /// float32, a row of a sparse variable is too long for a message, or the machine has too little
+  /// memory. Also throws kInvalidArgument when a variable of `after_reads` does not exist or is not
+  /// of float32.
   ///
-  /// The pool and `after_reads` must outlive the shard. At most `contributions` contributions wait
-  /// here at a time, each as large as the trained variables.
+  /// The pool and `after_reads` must outlive the shard. `contributions` is the number of
+  /// contributions that may wait here at a time, each as large as the trained variables; the check
+  /// of memory counts them.
   Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps, ApplyPool& pool,
         const AfterReads& after_reads = {}, int contributions = 0);
 
@@ -37,9 +39,9 @@ class Shard {
   std::size_t position(std::uint32_t id) const;
   std::size_t bytes() const { return bytes_; }
   ApplyPool& pool() { return pool_; }
-  /// The variables with pieces on this ps that change after each read.
+  /// Returns the variables that have pieces on this ps and change after each read.
   std::vector<VariableId> changed_after_reads() const;
-  /// The values of all pieces, laid out by shard_layout. Elements change while others read them.
+  /// The values of all pieces, laid out by shard_layout. Elements change while workers read them.
   std::shared_ptr<const SharedMemory> values() const { return values_; }
   /// Returns the place of a piece's value in a memory that is laid out in the same way.
   std::span<std::byte> place_of(std::size_t position, std::span<std::byte> memory) const {

@@ -54,7 +54,7 @@ constexpr std::size_t kRegionBytes = std::size_t{1} << 18;
 // How many elements a region has. Rows are given to another thread only if they have at least as
 // many elements.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
-// Parts larger than this leave the cache before they are read.
+// Copies larger than this would leave the cache before anyone reads them.
 constexpr std::size_t kMostCached = std::size_t{4} << 20;
 
 thread_local Duration waited_for_locks{0};
@@ -116,8 +116,8 @@ void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
   }
 }
 
-// Locks all regions. This cannot deadlock: no other thread holds one region while it waits for
-// another.
+// Locks all regions. This cannot deadlock: every thread that holds more than one region has locked
+// them in this order.
 std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
   std::vector<std::unique_lock<std::mutex>> locks;
   for (std::mutex& region : regions_) locks.push_back(counted_lock(region));

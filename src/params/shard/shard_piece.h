@@ -25,8 +25,8 @@ namespace paceline {
 
 class ShardPiece;
 
-/// Hears, once, that a piece's values have changed. The call may come from any thread, and must not
-/// block.
+/// Is told that a piece's values have changed, once for each subscription. The call may come from
+/// any thread, and must not block.
 class ChangeListener {
  public:
   virtual ~ChangeListener() = default;
@@ -41,14 +41,14 @@ class ChangeNotifier {
   /// Returns the version of the values, which counts their changes. The values may already include
   /// a change that is not counted yet.
   std::uint64_t version() const { return version_; }
-  /// Subscribes to the first change after the version that it returns. Values that are read from
-  /// now on are of that version or newer. The listener must outlive the piece, or all changes of
-  /// the piece's values.
+  /// Subscribes `listener` to the first change after the returned version. Values that are read
+  /// from now on are of that version or newer. The listener must outlive the last change of the
+  /// piece's values.
   std::uint64_t subscribe(ChangeListener& listener);
   /// Subscribes to the first change after `version`; the listener waits for the new values. If that
   /// change has happened already, does not subscribe, and returns false.
   bool subscribe_after(std::uint64_t version, ChangeListener& listener);
-  /// Tells the listeners that the values have changed.
+  /// Counts a change of the values, and tells the subscribed listeners.
   void tell(ShardPiece& piece);
 
  private:
@@ -58,13 +58,14 @@ class ChangeNotifier {
   ChangeSubscriptions<ChangeListener*> subscriptions_;
 };
 
-/// One piece. Any thread may call it. A call locks one region of the piece after the other, so that
-/// contributions to different regions do not wait for each other; a call for rows locks all
-/// regions. Offsets are bytes into the piece. The caller checks offsets and lengths.
+/// One piece. Any thread may call it. Most calls lock one region of the piece after the other, so
+/// that contributions to different regions do not wait for each other. The piece of a sparse
+/// variable is a single region. Offsets are bytes into the piece. The caller checks offsets and
+/// lengths.
 class ShardPiece {
  public:
-  /// The value lies in `value`, which is zero-filled. `value` and `pool` must outlive the piece.
-  /// Throws as VariableMemory does.
+  /// The value lies in `value`, which the caller has filled with zeros. `value` and `pool` must
+  /// outlive the piece. Throws as VariableMemory does.
   ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
              ApplyPool& pool);
 
@@ -80,13 +81,13 @@ class ShardPiece {
   /// all of its chunks.
   std::int64_t begin_contribution();
   void end_contribution();
-  /// Applies the rule to a range, and copies the range's new values to `updated` unless that is
-  /// empty. A copy that is larger than the caches goes past them. For a rule that asks for its
-  /// whole variable, the range must be the whole piece.
+  /// Applies the rule to the range at `offset`, which is as long as `gradient`, and copies the
+  /// range's new values to `updated` unless that is empty. A copy of more than 4 MiB goes past the
+  /// caches. For a rule that asks for its whole variable, the range must be the whole piece.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
              std::span<std::byte> updated);
-  /// Applies the rule to all of the piece, with the mean of dense contributions. It computes the
-  /// mean part by part as it applies the rule. Not for a rule that asks for its whole variable.
+  /// Applies the rule to all of the piece, with the mean of dense contributions. Computes the mean
+  /// part by part while applying the rule. Not for a rule that asks for its whole variable.
   void apply_mean(const RuleStep& step, std::span<const MeanPart> parts);
   /// Applies the rule to rows, by their ids in the variable. `gradient` is (rows.size(), row).
   void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
@@ -96,7 +97,7 @@ class ShardPiece {
   static Duration take_lock_wait();
 
   /// Calls function(value) with the whole value, which nobody writes meanwhile, and returns its
-  /// result. If the value is locked region by region, returns false and calls nothing.
+  /// result. If the piece has several regions, calls nothing and returns false.
   template <typename F>
   bool with_value(F&& function) {
     if (regions_.size() != 1) return false;
@@ -104,7 +105,7 @@ class ShardPiece {
     return function(std::span<const std::byte>(memory_.value()));
   }
   void copy(std::size_t offset, std::span<std::byte> values);
-  /// Copies these rows, one after the other. `rows` are ids in the variable.
+  /// Copies the rows to `values`, one after the other. `rows` are ids in the variable.
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
   /// The ways in which a worker reads the value: in shared memory, or in frames.
   enum class Reading { kInPlace, kFrames };
@@ -112,11 +113,13 @@ class ShardPiece {
   /// of float32. Call this before any worker reads.
   void change_after_reads(const AfterRead& change);
   bool changes_after_reads() const { return after_read_ != nullptr; }
-  /// Notes that a worker has read the value, or was sent it.
+  /// Call it when a worker has read the value, or was sent it: now the value changes if it changes
+  /// after each read.
   void was_read(Reading reading) {
     if (after_read_ != nullptr) change(reading);
   }
-  /// The listeners to changes of this piece. A caller that changes the values must tell them.
+  /// Changes of this piece's values. The functions above and below count each change there and tell
+  /// the listeners.
   ChangeNotifier& changes() { return changes_; }
 
   /// Arrays are numbered as in VariableMemory: 0 is the value, 1 + s is slot s.
@@ -124,16 +127,16 @@ class ShardPiece {
   std::size_t array_bytes(std::size_t array) const { return memory_.array_bytes(array); }
   /// Writes as VariableMemory::write does.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
-  /// Copies all arrays as they are at one moment, one after the other.
+  /// Copies all arrays to `bytes`, one after the other, as they are at one moment.
   void copy_all(std::span<std::byte> bytes);
   std::size_t all_bytes() const { return memory_.all_bytes(); }
 
   /// Keeps the present arrays while contributions go on. If some contributions are under way, keeps
   /// the arrays of a later moment at which no contribution is under way.
   void mark();
-  /// Waits until the piece is kept. At the deadline, keeps it in another way: region by region,
-  /// each of 256 KiB and between two updates. So regions may be of different moments. A piece that
-  /// is changed by rows is kept all at once.
+  /// Waits until the piece is kept. At the deadline, keeps the piece as it is, even if
+  /// contributions are under way: such a contribution may have changed some regions (of 256 KiB)
+  /// and not yet others. The piece of a sparse variable is a single region.
   void wait_marked(Deadline deadline);
   /// Returns bytes of the arrays as they were kept. One thread calls it, after wait_marked.
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes) {
@@ -156,7 +159,7 @@ class ShardPiece {
   ApplyPool& pool_;
   std::deque<std::mutex> regions_;
   const AfterRead* after_read_ = nullptr;
-  std::atomic<std::int64_t> reads_{0};  // calls of after_read_ so far
+  std::atomic<std::int64_t> reads_{0};  // reads that after_read_ has followed
   ChangeNotifier changes_;
   std::mutex under_way_mutex_;
   std::condition_variable none_under_way_;

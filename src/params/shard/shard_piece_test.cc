@@ -147,7 +147,8 @@ TEST(ShardPiece, TellsOfTheNextChangeOnce) {
   EXPECT_EQ(listener.told, 3);
 }
 
-// Whenever the change happens, either the version includes it, or the listener is told.
+// Whenever a change happens, either the returned version includes the change, or the listener is
+// told.
 TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
   HeldPiece held({.name = "w", .shape = {2}, .rule = Add{}},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
@@ -223,8 +224,8 @@ TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
   EXPECT_EQ(piece.changes().version(), version + 4);
 }
 
-// Four threads contribute at once, one of them in chunks and the others in ranges on the threads of
-// one pool. No contribution is lost.
+// Four threads contribute at once: one in chunks of 100,000 bytes, the others with the whole
+// gradient in one call. All use one pool. No contribution is lost.
 TEST(ShardPiece, ContributionsFromSeveralThreadsAddUp) {
   constexpr std::int64_t kElements = 700'001;
   HeldPiece held({.name = "w", .shape = {kElements}, .rule = Add{}},

@@ -69,7 +69,8 @@ void expect_type(const VariableSpec& spec, const std::string& what, const Tensor
                            tensor.shape().str(), name_of(dtype), shape.str()));
 }
 
-// Copies the numbers into the existing memory, since a step may hold a view of that memory.
+// If the target has memory, copies the numbers into that memory, since a step may hold a view of
+// it.
 void put_into(Tensor& target, Tensor source) {
   if (!target.defined()) {
     target = source.shared() ? source.clone() : std::move(source);
@@ -119,7 +120,7 @@ void VariableMemory::make_slots() {
   }
 }
 
-// Call it once all arrays exist: from then on they keep their memory.
+// Notes the addresses of all arrays. Call it once they exist, and again when one has moved.
 void VariableMemory::settle() {
   if (own_value_.defined()) value_ = bytes_of(own_value_);
   full_slots_.clear();

@@ -20,7 +20,7 @@ namespace paceline {
 struct UpdateScalars {
   float learning_rate = 0;
   float clip_scale = 1;
-  bool must_be_finite = false;  // throws NotFinite for NaN and infinity
+  bool must_be_finite = false;  // NaN or infinity throws NotFinite
 };
 
 /// The memory of a variable. It locks nothing: the caller makes sure that no two threads change the
@@ -28,7 +28,7 @@ struct UpdateScalars {
 /// is the value, 1 + s is slot s.
 class VariableMemory {
  public:
-  /// The most arrays of the variable's size, beside the value, that its rules can update.
+  /// The most slots of the value's size that a variable can have, its moving average included.
   static constexpr std::size_t kMaxSlots = 4;
 
   /// A whole variable, which gets its memory at the first write. Like the other constructor, throws
@@ -51,9 +51,10 @@ class VariableMemory {
   std::size_t array_bytes(std::size_t array) const;
   std::size_t all_bytes() const;
 
-  /// Writes value and slots. If the state has no slots, they begin anew; a moving average then
+  /// Writes value and slots. If the state has no slots, the slots begin anew; a moving average then
   /// begins as a copy of the value. At the first write, tensors that nobody else holds are taken
-  /// over without a copy. Throws kInvalidArgument naming the variable when a shape or type differs.
+  /// over without a copy. Throws kInvalidArgument, which names the variable, when the number of
+  /// slots, a shape or a type differs.
   void write(VariableState state);
   /// Writes bytes of one array, within which they must lie. Writing the first bytes of a value
   /// makes the slots begin anew, so write slots after the value.
@@ -91,8 +92,8 @@ class VariableMemory {
   /// may do so at once if their ranges do not overlap. Allocates nothing.
   void apply_range(const RuleStep& step, std::int64_t first, std::span<const float> gradient);
   /// Applies the rule to the rows `ids`, which are ids in the variable. The caller checks that the
-  /// ids are unique and within this memory. `gradient` is (ids.size(), …). Threads and memory are
-  /// as in apply_range.
+  /// ids are unique and within this memory. `gradient` is (ids.size(), …). Several threads may call
+  /// it at once for different rows. Allocates nothing.
   void apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
                        const float* gradient);
 
@@ -126,10 +127,10 @@ class VariableMemory {
   const Shape shape_;  // of the rows in this memory
   const std::size_t row_bytes_;
   const std::vector<SlotSpec> slot_specs_;
-  Tensor own_value_;  // undefined when the caller owns the value's memory
+  Tensor own_value_;  // undefined if the caller owns the value's memory
   std::span<std::byte> value_;
-  std::vector<Tensor> slots_;       // as slot_specs_; undefined for a scalar slot, which is count_
-  std::vector<float*> full_slots_;  // the slots that are not scalar
+  std::vector<Tensor> slots_;                      // by slot; undefined for a scalar slot
+  std::vector<float*> full_slots_;                 // the slots that are not scalar
   std::atomic<std::int64_t> count_{0};             // the value of a scalar slot
   std::unique_ptr<CopyOnWriteSnapshot> snapshot_;  // set once the variable has memory
 };

@@ -160,8 +160,8 @@ bool VirtualFence::given(std::uint64_t process) const {
   return worker.given || worker.done;
 }
 
-// The member that commits first lets the others tell the ps tasks first: it waits until the round
-// is closed, but only for a while.
+// The lowest contributor commits a step before the others do. It waits until the round is closed,
+// but only for a while, so that the others tell the ps tasks first.
 void VirtualFence::commit(std::uint64_t process, const Workers& contributors) {
   Worker& worker = workers_.at(process);
   worker.named = contributors;
@@ -435,7 +435,7 @@ void VirtualGroup::drive(Process& process, const std::function<void(Outbox&)>& e
   look(process);
 }
 
-// Does what the machine asks for, as the real driver does.
+// Does what the state machine asks for, as the real driver does.
 void VirtualGroup::look(Process& process) {
   CollectiveGroup& group = *process.group;
   const std::uint64_t number = process.number;
@@ -597,9 +597,9 @@ VirtualGroup::Process* VirtualGroup::random_process() {
   return running.empty() ? nullptr : running[time_.random() % running.size()];
 }
 
-// True when some other worker has values at least as new as those of the process, so that training
-// can go on without the process. A process may be one step behind without knowing it: ps tasks may
-// have closed the round of a step before the process hears so.
+// True when training can go on without the process, because some other worker has values that are
+// new enough. Without ps tasks, these may be one step older than the values of the process. With ps
+// tasks they may not, since the ps tasks may already have closed the round of the last step.
 bool VirtualGroup::can_spare(const Process& process) const {
   const std::int64_t behind = options_.hybrid ? 0 : 1;
   return std::ranges::any_of(processes_, [&](const auto& entry) {
@@ -810,7 +810,7 @@ bool VirtualGroup::may_contribute(Process& process) {
   return fence_ == nullptr || fence_->begin(process.number, process.group->step());
 }
 
-// The step thread asks for the round as soon as it has begun the step.
+// As in a real worker, the step thread asks for the round as soon as it has begun the step.
 void VirtualGroup::count_rounds(Process& process) {
   const CollectiveGroup& group = *process.group;
   if (fence_ == nullptr || group.begun_by(process.worker) == nullptr) return;
@@ -873,7 +873,8 @@ void VirtualGroup::take_records(Process& process) {
 }
 
 // If all processes that committed a step have ended, the other workers may make the step again,
-// from other records.
+// from other records. So a worker's records are those that it read last, in this process's epoch or
+// before.
 void VirtualGroup::use_records(Process& process) {
   const std::int64_t step = std::int64_t(process.history.size()) - 1;
   std::vector<RecordRange>& used = process.used.emplace_back();
@@ -912,7 +913,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Duration kEndPatience = 10s;  // as a session's
+constexpr Duration kEndPatience = 10s;  // as long as that of a session
 constexpr Duration kEndWithin = 60s;
 
 }  // namespace
@@ -942,7 +943,7 @@ void VirtualGroup::kill_at_end() {
   if (running.size() > 1) kill(*running[time_.random() % running.size()], false);
 }
 
-// Does what a session does between two steps and after the last one.
+// Does what a session does between two steps, and after the last step.
 void VirtualGroup::end(Process& process) {
   CollectiveGroup& group = *process.group;
   if (group.training_ended() && !process.ended_since && !group.begun_by(process.worker)) {
@@ -973,8 +974,8 @@ void VirtualGroup::leave(Process& process) {
   });
 }
 
-// Checks that the saved values are the newest that a living worker has committed, and that no two
-// workers save at the same time.
+// Checks that every living worker leaves, that the last step that those who left have committed is
+// saved, and that no two workers save at the same time.
 void VirtualGroup::check_saves() {
   std::int64_t newest = -1, saved = -1;
   for (const auto& [number, process] : processes_) {

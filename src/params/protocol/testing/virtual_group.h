@@ -28,7 +28,7 @@ class VirtualFence {
   struct World {
     /// Calls `act` if the process still lives, once it is not stopped.
     std::function<void(std::uint64_t process, std::function<void()> act)> on;
-    /// Makes the process look at what has changed.
+    /// Lets the process do what has become possible.
     std::function<void(std::uint64_t process)> look;
     /// Tells the process that the others went on without it.
     std::function<void(std::uint64_t process)> left_behind;
@@ -53,8 +53,8 @@ class VirtualFence {
   void give(std::uint64_t process);
   bool given(std::uint64_t process) const;
   void commit(std::uint64_t process, const Workers& contributors);
-  /// The process's group has given the step up, and the process has the values after `round`
-  /// rounds.
+  /// Call it when the process's group has given the step up, and the process has the values after
+  /// `round` rounds.
   void lose(std::uint64_t process, std::int64_t round);
 
   /// The contributors of each closed round.
@@ -98,9 +98,9 @@ class VirtualFence {
 
 struct VirtualGroupOptions {
   int workers = 3;
-  int faults = 12;                             // number of faults in `faulty`
-  Duration faulty = std::chrono::seconds(60);  // from the beginning
-  Duration quiet = std::chrono::seconds(30);   // without faults, after `faulty`
+  int faults = 12;                             // the number of faults within `faulty`
+  Duration faulty = std::chrono::seconds(60);  // the time with faults, from the beginning
+  Duration quiet = std::chrono::seconds(30);   // the time without faults, after `faulty`
   Duration join_timeout = std::chrono::seconds(20);
   /// Exchanges in the middle of a step, which begins again when the members change.
   int exchanges = 0;
@@ -116,7 +116,7 @@ struct VirtualGroupOptions {
   bool plant_hasty = false;
 };
 
-/// The events of a run, for a test to look at. `trouble` is empty when all invariants held.
+/// What has happened in a run, for a test to check. `trouble` is empty when all invariants held.
 struct VirtualGroupResult {
   std::string trouble;
   std::int64_t steps = 0;  // steps that count, at the end
@@ -134,7 +134,7 @@ class VirtualGroup {
   VirtualGroupResult run();
 
  private:
-  // A step that counts, and its contributors.
+  // The steps that count: the records and the contributors of each.
   using Records = std::vector<std::vector<RecordRange>>;  // by step: the records that it has used
   using History = std::vector<std::vector<std::int32_t>>;
   struct Tag {
@@ -147,14 +147,15 @@ class VirtualGroup {
   };
   struct Process {
     int worker = 0;
-    std::uint64_t number = 0;  // of the process
+    std::uint64_t number = 0;  // identifies the process
     std::unique_ptr<CollectiveGroup> group;
     bool alive = true, stopped = false, retired = false, initialised = false;
     bool computes = false;
     bool cut_off = false;  // it is cut off from the ps tasks
     /// How many rounds the ps tasks have closed, as far as the process knows.
     std::int64_t counted = -1;
-    std::vector<std::function<void()>> held;  // what happens once it goes on
+    // Events that wait until the process is no longer stopped.
+    std::vector<std::function<void()>> held;
     std::map<Tag, std::set<int>> contributed;
     std::optional<Tag> sent, exchanges_of;
     std::unique_ptr<ExchangedSums> sums;
@@ -163,7 +164,7 @@ class VirtualGroup {
     std::set<std::pair<std::uint64_t, int>> sent_values;
     History history;
     std::int64_t own_step = 0;
-    std::int64_t read = 0;  // records, since it began to take them
+    std::int64_t read = 0;  // how many records it has read since it began to take them
     Records used;           // the records that its values include
     TimePoint progressed{};
     std::optional<TimePoint> ended_since;  // since when it has retired at the end of the training
@@ -238,7 +239,7 @@ class VirtualGroup {
   struct Save {
     std::uint64_t process = 0;
     std::int64_t step = 0;
-    TimePoint begun, ended;  // never: the process was killed
+    TimePoint begun, ended;  // ended is the largest time if the process was killed
   };
   std::vector<Save> saves_;  // saves of the end
   VirtualGroupResult result_;

@@ -32,12 +32,13 @@ struct VirtualOptions {
   double early_leaves = 0;  // it says goodbye before the last step
   double latecomers = 0;    // it starts in the middle of the run
   /// How many times, on average, a ps loses its values in a run and is started again. Everything
-  /// then continues from a checkpoint, which the chief makes every 20 global steps.
+  /// then continues from a checkpoint. The chief makes a checkpoint every 20 global steps, or every
+  /// 3 in rounds.
   double ps_deaths = 0;
   /// The share of messages that are lost. Later messages on the same connection are lost as well,
   /// and the connection is cut.
   double losses = 0;
-  /// The share of steps that a worker sends to a ps a second time.
+  /// The share of steps that a worker sends to a ps a second time; not in rounds.
   double repeats = 0;
   /// The number of records in an epoch; each step reads ten. Training ends when all records are
   /// used, so `last_step` must be out of reach. 0: no records are shared out.
@@ -83,12 +84,13 @@ struct VirtualResult {
 /// Runs the job to its end and checks:
 /// - The job ends.
 /// - Every applied step is counted once.
-/// - Each byte of a contribution is applied once, and all bytes are of steps that have ended.
+/// - No byte of a contribution is applied twice, and every byte of a step that has ended is
+/// applied.
 /// - If a ps tells a worker that a step counts, that ps has applied the step.
 /// - All ps tasks sum the same contributions in the same order.
 /// - The global step never goes back, except for a ps that was lost.
 /// - Replies go out in the order in which the worker needs them.
-/// - A connection never holds more than one window of replies.
+/// - A connection never holds more than one window of replies, unless it holds a single reply.
 /// - A worker does not wait for longer than its lost peers may take to be noticed, one after
 ///   another.
 VirtualResult run_virtual_job(const VirtualOptions& options);

@@ -26,9 +26,11 @@ class VirtualPs {
   bool has_ended() const { return has_ended_; }
   /// True from the end of its process until the next process starts.
   bool is_down() const { return is_down_; }
-  /// Returns a line for the message of a job that does not end.
+  /// Returns a line for the message of a job that does not end; empty if the job has no rounds or
+  /// this ps has ended.
   std::string standing() const;
-  /// Returns the number of steps that ended here and counted.
+  /// Returns the number of global steps, as this class counts them. Tests compare it with the count
+  /// of the state machine.
   std::int64_t counted() const { return counted_; }
 
   // Events of the network, on one of the ps's connections.
@@ -54,21 +56,21 @@ class VirtualPs {
     PeerId wire = 0;  // 0: none
     std::uint64_t incarnation = 0;
   };
-  /// A worker's process, over all its connections.
+  /// A process of a worker, or another ps, over all its connections.
   struct Peer {
     int worker = -1;  // known once it has pulled values
     std::uint64_t incarnation = 0;
     StepAssembly assembly;
     VirtualStream stream;
     ReplySchedule<int> replies = {};  // the payload is only a size
-    HandledCount handled = {};        // its numbered messages
+    HandledCount handled = {};        // the peer's numbered messages
     PeerId wire = 0;                  // 0: the peer is cut off
   };
   /// Calls act(peer, outbox) with the peer behind the connection, unless the connection has ended
   /// here.
   template <typename Act>
   void event(PeerId wire, Act&& act);
-  /// As act, for a numbered message.
+  /// Does the same for a numbered message, and counts the message as handled.
   template <typename Act>
   void numbered(PeerId wire, Act&& act);
   void begin();
@@ -79,7 +81,7 @@ class VirtualPs {
   void send(PeerId id, ControlMessage message);
   void attach(PeerId from, PeerId to);
   Peer& peer(PeerId id) { return peers_.at(id); }
-  /// Null: the peer has gone for good.
+  /// Returns null if the peer has gone for good.
   Peer* find(PeerId id);
   VirtualStep step_of(PeerId id, const FrameHeader& header);
   std::size_t position(std::uint32_t piece) const;
@@ -89,7 +91,7 @@ class VirtualPs {
   void keep(PeerId id, const FrameHeader& header, Outbox& out);
   void carry_out_rounds();
   void sum(const Outbox::Decide& decided);
-  /// The worker is sent the present values.
+  /// Notes that the worker is sent the present values.
   void note_read(PeerId id);
   void answer_round(const Outbox::Decide& decided);
   void pretend_others_have(const RoundContribution& contribution, Outbox& out);
@@ -113,9 +115,9 @@ class VirtualPs {
   std::int64_t wakes_ = 0;
   Coordinator coordinator_;
   std::deque<Outbox::Decide> rounds_;            // decisions to carry out
-  bool squares_told_ = false, clipped_ = false;  // of the first of rounds_
+  bool squares_told_ = false, clipped_ = false;  // of the first decision in rounds_
   bool carries_out_ = false;
-  std::set<VirtualStep> kept_;  // whole here, and undecided
+  std::set<VirtualStep> kept_;  // contributions that are whole here, and undecided
 };
 
 }  // namespace paceline

@@ -360,7 +360,8 @@ void VirtualWorker::end_step() {
   world_.time.after(Duration(0), [this] { act(); });
 }
 
-// The chief makes a checkpoint of this moment.
+// The chief makes a checkpoint of this moment if enough global steps have passed since the last
+// one.
 void VirtualWorker::save() {
   const PsTask& first = world_.ps.front()->machine();
   VirtualWorld::Checkpoint& newest = world_.checkpoint;
@@ -375,7 +376,8 @@ void VirtualWorker::save() {
   newest.used = world_.checks.used_records();
 }
 
-// True when the records of the next step have arrived, or when no more records will arrive.
+// True when the records of the next step have arrived: a whole batch, or what is left if no more
+// records will arrive.
 bool VirtualWorker::has_records() {
   if (!std::exchange(asks_, true)) {
     for (int ahead = 0; ahead < 3; ++ahead) ask_records();

@@ -42,7 +42,7 @@ class VirtualWorker {
     PeerId wire = 0;           // the connection; 0: none
     bool ready = false;        // the ps takes steps
     std::int64_t missing = 0;  // bytes of values that have not arrived
-    TimePoint free_at{};       // when the last planned frame has been sent
+    TimePoint free_at{};       // the time at which the last planned frame is sent
   };
   void start();
   void die();
@@ -89,7 +89,7 @@ class VirtualWorker {
   bool training_ = false, done_ = false, left_ = false;
   std::int64_t step_ = -1;  // the step under way; −1: none
   bool sent_ = false;       // all frames of the step are planned
-  TimePoint since_{};       // when the worker began to wait
+  TimePoint since_{};       // the time at which the worker began to wait
   // The shared-out records that the worker was given and has not read, and the number of records
   // that it has read.
   std::deque<RecordRange> records_;

@@ -82,7 +82,7 @@ void VirtualNetwork::cut(PeerId id, Duration noticed) {
   if (std::exchange(it.cut, true)) return;
   const Duration ps = time_.between(Duration(0), noticed);
   const Duration worker = time_.between(Duration(0), noticed);
-  // One of the two directions may still work for a while after the cut.
+  // Each direction may still work for a while after the cut.
   it.to_ps_until = time_.now() + (time_.happens(0.5) ? time_.between(Duration(0), ps) : 0ns);
   it.to_worker_until =
       time_.now() + (time_.happens(0.5) ? time_.between(Duration(0), worker) : 0ns);

@@ -28,9 +28,10 @@ struct VirtualWire {
   int worker = 0, ps = 0;  // worker: −i means ps i
 
   std::uint64_t incarnation = 0;
-  PeerId peer = 0;  // the name of the worker's process in the machine of the ps
+  PeerId peer = 0;  // the number of the worker's process in the ps's state machine
   VirtualLink to_ps, to_worker;
-  bool worker_open = true, ps_open = true;  // what each end knows
+  // False once that end knows that the connection has ended.
+  bool worker_open = true, ps_open = true;
   bool cut = false;
   // If the connection was cut: messages that would arrive later than this time are lost.
   TimePoint to_ps_until = TimePoint::max(), to_worker_until = TimePoint::max();
@@ -99,23 +100,24 @@ class VirtualChecks {
   // Contributions.
   void applied(const VirtualStep& step, std::uint32_t piece, Cut part);
   void ended(const VirtualStep& step);
-  /// The worker hears that the step counts.
+  /// Checks that a step has ended on the ps that has told the worker that the step counts.
   void told(const VirtualStep& step);
   /// A ps has closed the round and sums these contributions; `coordinator` is the process of ps 0
   /// that decided so. All ps tasks must sum the same contributions, in the same order.
   void closed(int ps, std::uint64_t coordinator, std::int64_t round,
               const std::vector<VirtualStep>& sums);
-  /// Only in rounds: checks that the last values that the worker was sent are those that the ps has
-  /// after this many rounds.
+  /// Only in rounds: notes that the worker was sent the values that the ps has after this many
+  /// rounds.
   void read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds);
-  /// Checks that a contribution that counts was made from values of one round.
+  /// Checks, for a contribution that counts, that the worker's values were of the same round on all
+  /// ps tasks.
   void check_read(int worker, std::uint64_t incarnation);
-  /// Returns the number of own steps that have ended on the ps that counts.
+  /// Returns the number of the worker's own steps that have ended on ps 0.
   std::int64_t ended_on_first(int worker) const;
   /// Training continues from a checkpoint, with these next own steps by worker.
   void goes_back(std::span<const std::int64_t> own_steps);
-  /// Checks at the end of the run that each byte was applied once, and that all bytes are of steps
-  /// that have ended.
+  /// Checks at the end of the run that no byte was applied twice, and that every byte of a step
+  /// that has ended was applied.
   void check_contributions(int ps, std::span<const AssemblyTarget> targets);
 
   // Records that are shared out.
@@ -128,7 +130,8 @@ class VirtualChecks {
   // Replies of one connection.
   void set_order(PeerId id, std::span<const std::uint32_t> pieces);
   void pushed(PeerId id, std::uint32_t piece, std::size_t bytes);
-  /// Notes that the connection has the reply.
+  /// Notes that the connection was given the reply. Checks that no reply that is needed sooner
+  /// waits, and that the connection has no more than its window.
   void given(PeerId id, std::uint32_t piece, std::size_t bytes);
   void sent(PeerId id, std::size_t bytes);
 
@@ -179,7 +182,8 @@ struct VirtualWorld {
   void caller_closed(PeerId wire);
 
   bool planted(VirtualOptions::Plant plant) const { return options.plant == plant; }
-  /// Pieces on one ps, in the order in which workers need them: the last variable first.
+  /// Returns the pieces on one ps, in the order in which workers need them: the last variable
+  /// first.
   std::vector<AssemblyTarget> needed_from(int ps) const;
 
   const VirtualOptions options;
