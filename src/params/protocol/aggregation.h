@@ -60,7 +60,7 @@ enum class Fate : std::uint8_t {
 
 /// Collects the decisions of an aggregation until its owner takes them out.
 struct AggregationOutbox {
-  /// The worker may begin its own steps up to this one.
+  /// The worker may begin its own steps up to `own_step`.
   struct StepLimit {
     int worker = 0;
     std::int64_t own_step = 0;
@@ -96,9 +96,9 @@ class Aggregation {
   /// All contributions of the step `step` have arrived, and are applied or kept.
   virtual void ended(int worker, std::int64_t step, AggregationOutbox& out) = 0;
   /// The worker has made all its steps. It may go on until all others have made theirs. Nobody
-  /// waits for it.
+  /// waits for this worker.
   virtual void done(int worker, AggregationOutbox& out) = 0;
-  /// The worker trains no more, because it has left or is lost. Nobody waits for it.
+  /// The worker trains no more, because it has left or is lost. Nobody waits for this worker.
   virtual void left(int worker, AggregationOutbox& out) = 0;
 };
 

@@ -488,7 +488,8 @@ EndSave CollectiveGroup::end_save(bool patient) const {
     const bool saved = w == self() ? saved_ : !retired || each.status.saved;
     by = saved ? EndSave::kElsewhere : w == self() ? EndSave::kHere : EndSave::kUnknown;
   }
-  // Nobody has committed a step, so the values are those from before the training.
+  // Nobody has committed a step, so the values are those from before the training. The founder
+  // saves them.
   if (newest < 0) return founded_ ? EndSave::kHere : EndSave::kElsewhere;
   return by;
 }
@@ -691,8 +692,8 @@ void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
   }
 }
 
-// A member agrees only to proposals of the lowest living member. It keeps those of other workers
-// for later: their senders may not know yet that the lowest member lives.
+// A member agrees only to proposals of the lowest living member. It keeps the proposals of other
+// workers for later: their senders may not know yet that the lowest member lives.
 //
 // There is one exception: the member accepts the proposal of a worker to whose later epoch it has
 // agreed, even if it has not heard yet that this epoch was formed.
@@ -770,7 +771,8 @@ void CollectiveGroup::agree(TimePoint now, Outbox& out) {
 
 void CollectiveGroup::take_agreement(int worker, const Agreement& agreement, TimePoint now,
                                      Outbox& out) {
-  // The peer had agreed to this epoch, and then agreed to a later one.
+  // Before the peer heard that this epoch was formed, it had agreed to a later one. So this epoch
+  // does not have the peer, and the group must form again.
   if (agreement.epoch == epoch_) {
     highest_ = std::max(highest_, agreement.highest);
     must_reform_ = true;
@@ -975,7 +977,7 @@ void CollectiveGroup::consider_solitude(TimePoint now) {
 // A worker that is not connected with all members of a group cannot join the group. It does not
 // count members that the other members do not reach either, since those are about to be left out.
 void CollectiveGroup::consider_partition(TimePoint now) {
-  // A member that this worker sees, and one that it does not see.
+  // A member that this worker is connected with, and a member that it is not connected with.
   std::optional<std::pair<int, int>> apart;
   for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {
     if (!peer(w).connected || peer(w).status.standing != Standing::kMember) continue;

@@ -51,8 +51,8 @@ class GroupRecordSharing {
   /// True when the records that this member has taken no longer belong to it, since the others went
   /// on without it. After begin(), take() gives new records.
   bool revoked() const { return revoked_; }
-  /// A pipeline begins to take records. Records that an earlier pipeline took and no step used are
-  /// dealt again in the next epoch.
+  /// Call it when a pipeline begins to take records. Records that an earlier pipeline took and no
+  /// step used are dealt again in the next epoch.
   void begin();
 
   // The group.
@@ -82,7 +82,8 @@ class GroupRecordSharing {
 
   RecordSet unused_, pool_;  // pool_: the records that were unused when the epoch began
   std::int64_t place_ = 0, members_ = 1;
-  /// How many whole units this member has taken, and how many records of the next unit.
+  /// How many whole units of this epoch this member has taken, and how many records of the next
+  /// unit.
   std::int64_t units_ = 0, of_unit_ = 0;
   bool frozen_ = true, revoked_ = false;
   std::deque<RecordRange> held_;  // in the order in which they were taken
@@ -137,8 +138,8 @@ class CollectiveGroup {
   /// True when this worker is to receive the values that a member sends in this epoch, even if this
   /// worker has not heard yet that the epoch has begun.
   bool wants_values_of(std::uint64_t epoch) const;
-  /// The values that a member has sent in the epoch have arrived whole, and include `step` global
-  /// steps. Epoch 0 marks the values at the end of the training.
+  /// Call it when the values that a member has sent in the epoch have arrived whole. They include
+  /// `step` global steps. Epoch 0 marks the values at the end of the training.
   void take_values(std::uint64_t epoch, std::int64_t step, TimePoint now, Outbox& out);
   /// How often this worker was given values.
   std::int64_t takes() const { return takes_; }
@@ -183,8 +184,8 @@ class CollectiveGroup {
 
   void set_done(Outbox& out);
   void end_training(Outbox& out);
-  /// This worker makes no more steps. If it has begun a step that is not committed, it abandons
-  /// that step.
+  /// Call it when this worker makes no more steps. If it has begun a step that is not committed, it
+  /// abandons that step.
   void retire(bool wants_values, TimePoint now, Outbox& out);
   /// The connected workers that must get the values at the end of the training, since they have
   /// only older values: workers that want to join, and retired workers that want the values. Empty
@@ -225,7 +226,7 @@ class CollectiveGroup {
   /// has saved, the next one saves. If `patient`, nobody saves before all workers have retired or
   /// gone; otherwise workers that still train are disregarded.
   EndSave end_save(bool patient) const;
-  /// This worker has saved the values at the end of the training.
+  /// Call it when this worker has saved the values at the end of the training.
   void set_saved(Outbox& out);
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
   /// True when all workers are connected with this worker, or when some connected worker is a
@@ -315,7 +316,8 @@ class CollectiveGroup {
   Standing standing_ = Standing::kJoining;
   bool founded_ = false, was_member_ = false;
   bool has_values_ = false, in_place_ = false, whole_ = false;
-  std::uint64_t epoch_ = 0, highest_ = 0;  // highest_: proposed or formed, as known here
+  /// The present epoch, and the highest epoch that this worker knows to be proposed or formed.
+  std::uint64_t epoch_ = 0, highest_ = 0;
   std::int64_t step_ = -1;
   std::vector<std::int32_t> members_, contributors_, lacking_;
   std::vector<std::int64_t> own_steps_;  // by worker
@@ -346,15 +348,15 @@ class CollectiveGroup {
   bool cut_off_ = false;
   /// This worker was cut off from the ps tasks since the last formation, so it must commit nothing.
   bool commits_nothing_ = false;
-  TimePoint seen_;                 // the time of the last call
-  TimePoint stood_still_until_{};  // until this time, this process counts as one that has paused
-  TimePoint patient_until_{};      // no epoch is proposed before this time
-  std::optional<TimePoint> unconnected_since_;  // two members are not connected
-  std::optional<TimePoint> cut_off_since_;      // some members are cut off, others not
+  TimePoint seen_;                              // the time of the last call
+  TimePoint stood_still_until_{};               // the end of this process's last long pause
+  TimePoint patient_until_{};                   // no epoch is proposed before this time
+  std::optional<TimePoint> unconnected_since_;  // set while two members are unconnected
+  std::optional<TimePoint> cut_off_since_;      // set while some members are cut off, others not
   /// A member that this worker does not reach. `apart_since_`: the time at which this began.
   std::optional<int> apart_from_;
   TimePoint apart_since_{};
-  TimePoint alone_since_;  // since when no member is connected
+  TimePoint alone_since_;  // the time since which no member is connected
   std::string failure_;
 };
 

@@ -93,7 +93,7 @@ class Membership {
   End end(TimePoint now) const;
   /// Returns the time at which to ask job_state and end again, unless something happens before.
   TimePoint next_change(TimePoint now) const;
-  /// "worker:0 gone, worker:1 never came": for the message of an abandoned ps.
+  /// Returns "worker:0 died, worker:1 never came", for example, for the message of an abandoned ps.
   std::string text() const;
 
  private:

@@ -21,8 +21,8 @@ namespace paceline {
 namespace {
 
 constexpr Duration kTryEvery = std::chrono::milliseconds(200);
-// How long this ps searches for ps 0 before it says so: at the end of a job ps 0 may leave first,
-// and this ps then leaves at once.
+// How long this ps searches for ps 0 before it says so. At the end of a job ps 0 may leave first;
+// this ps then leaves, too, and need not say that it has lost ps 0.
 constexpr Duration kSayAfter = std::chrono::seconds(2);
 
 }  // namespace
@@ -62,7 +62,8 @@ void CoordinatorSearch::connect_failed(const std::string& why, TimePoint now) {
   try_again(now);
 }
 
-// If ps 0 was restarted, the job begins again when the chief says so.
+// If ps 0 was restarted, this ps stops searching, since the job begins again when the chief says
+// so.
 void CoordinatorSearch::received(const ControlMessage& message, TimePoint now, Outbox& out) {
   switch (message.type) {
     case MessageType::kWelcome: {
@@ -912,7 +913,8 @@ void PsTask::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
   decide(decisions, out);
 }
 
-// The answer is sent once all earlier decisions are carried out, in order with the values.
+// The answer is sent once all earlier decisions are carried out, so that it follows the values of
+// earlier rounds.
 void PsTask::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
   check_agreed(id, true);
   peer.awaits_round = round;
@@ -1129,8 +1131,8 @@ void PsTask::counts_records(int worker, std::uint64_t incarnation, std::int64_t 
   give_records(answers, out);
 }
 
-// The ps forgets the worker's contribution unless it is whole: a whole contribution may count even
-// after its worker is lost.
+// If the worker is lost, ps 0 forgets its contribution, unless the contribution is whole: a whole
+// one may count even after its worker is lost.
 void PsTask::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
   if (!shares_ || peer.worker < 0) return;
   RoundCoordinator::Decisions decisions;

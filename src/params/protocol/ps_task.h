@@ -144,7 +144,8 @@ class PsTask {
   /// True when another job has taken the place of this job (any_job).
   bool given_up() const { return given_up_; }
   /// True when the chief has asked this ps to forget everything, since another ps has lost its
-  /// values. This object is then no longer used: a PsTask with another incarnation takes its place.
+  /// values, or the state that belongs to the values is lost. This object is then no longer used: a
+  /// PsTask with another incarnation takes its place.
   bool begins_again() const { return begins_again_; }
   std::uint64_t epoch() const { return membership_.epoch(); }
   bool all_gone() const { return membership_.connected() == 0; }
@@ -162,24 +163,26 @@ class PsTask {
   static constexpr Duration kCloseTimeout = std::chrono::seconds(2);
   struct Peer {
     TimePoint accepted{};
-    int worker = -1;  // −1: it has not said hello, or is another ps
+    int worker = -1;  // −1: the peer has not said hello, or is another ps
     int shard = -1;   // its index, if it is a ps
     std::uint64_t incarnation = 0;
     bool agreed = false;  // it has agreed on the variables
     bool trains = false;  // it knows that the variables are initialised
     bool refused = false, left = false;
-    bool replaced = false;            // a newer incarnation has taken its place
-    bool trained = false;             // the peer is cut off, and will train once it is back
-    std::optional<TimePoint> cut_at;  // its connection has ended at this time, and it may come back
-    std::uint64_t handled = 0;        // how many of its numbered messages were handled until cut_at
-    std::vector<std::string> flags;   // the flags on which workers must agree
-    std::optional<Declare> declared;  // its list of variables, which waits for the chief's list
-    std::uint64_t state_asked = 0;    // the number of the save that asks for its state; 0: none
-    bool progress_asked = false;  // the peer was asked for its progress, and has not told it yet
-    JobState told;                // the last state that it was told
-    std::optional<RoundContribution> given;  // its contribution to a round that is not decided yet
-    bool given_whole = false;                // all of the contribution is here
-    std::optional<std::int64_t> awaits_round;  // it wants to hear when this round is open
+    bool replaced = false;  // a newer incarnation has taken its place
+    bool trained = false;   // the peer is cut off, and will train once it is back
+    // the time at which the connection ended; the peer may come back
+    std::optional<TimePoint> cut_at;
+    std::uint64_t handled = 0;       // how many messages of the peer were handled until cut_at
+    std::vector<std::string> flags;  // the flags on which workers must agree
+    // the peer's list of variables, until the chief's list arrives
+    std::optional<Declare> declared;
+    std::uint64_t state_asked = 0;  // the save that asks for the peer's state; 0: none
+    bool progress_asked = false;    // the peer was asked for its progress, and has not answered
+    JobState told;                  // the last state that it was told
+    std::optional<RoundContribution> given;    // the peer's contribution to an undecided round
+    bool given_whole = false;                  // all of the contribution is here
+    std::optional<std::int64_t> awaits_round;  // the round of whose opening the peer must be told
     bool unidentified() const { return worker < 0 && shard < 0; }
     bool takes_part() const { return agreed && !left && !replaced; }
     bool is_cut_off() const { return cut_at.has_value(); }

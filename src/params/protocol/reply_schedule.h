@@ -26,7 +26,8 @@ class NeedOrder {
   /// Sets the order of the pieces, by id, the first needed first. Pieces that are not listed
   /// follow.
   void set(std::span<const std::uint32_t> pieces);
-  /// Lower ranks go first. Replies of one rank keep their order.
+  /// Returns the rank of the reply with this header. Lower ranks go first; replies of one rank keep
+  /// their order.
   std::uint32_t rank(const FrameHeader& header) const;
 
  private:

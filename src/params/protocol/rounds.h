@@ -36,7 +36,7 @@ struct RoundOptions {
 
 /// Closes rounds. Each worker has at most one undecided contribution. A round closes when enough
 /// contributions are whole on every shard, or fewer, if no other member could contribute. Until
-/// stop_waiting(), it also waits for workers that have never joined.
+/// stop_waiting(), a round also waits for workers that have never joined.
 class RoundCoordinator {
  public:
   using Decisions = std::vector<RoundDecision>;
@@ -57,11 +57,11 @@ class RoundCoordinator {
   /// Nobody waits for the worker any more. Its contribution still counts if it is whole on every
   /// shard.
   void left(int worker, Decisions& out);
-  /// The process `incarnation` of the worker will not come back. Returns true when its contribution
-  /// is whole and counts in the open round. Otherwise the contribution counts nowhere, even if a
-  /// shard names it later.
+  /// Call it when the process `incarnation` of the worker will not come back. Returns true when its
+  /// contribution is whole and counts in the open round. Otherwise the contribution counts nowhere,
+  /// even if a shard names it later.
   bool forget_unless_whole(int worker, std::uint64_t incarnation, Decisions& out);
-  /// The shard has the whole contribution. It may say so even after the worker has left. A skipped
+  /// Call it when the shard has the whole contribution, even if the worker has left. A skipped
   /// contribution has NaN: the round closes as with any other contribution, but this one counts
   /// nowhere, even if only one shard calls it skipped. Returns true when the contribution is whole
   /// on every shard, so that the workers may commit it.
@@ -105,7 +105,7 @@ class RoundCoordinator {
     Part part = Part::kAwaited;   // the worker's part as count() last found
   };
   /// Finds out anew whether the round has, awaits or lacks the worker's contribution (Part), and
-  /// counts it so. Call it when the worker's contribution or standing has changed.
+  /// updates whole_ and awaited_. Call it when the worker's contribution or standing has changed.
   void count(Worker& worker);
   /// Takes the worker's contribution out, since the coordinator has decided about it.
   static RoundContribution taken(Worker& worker);

@@ -18,7 +18,7 @@ namespace paceline {
 /// In which form the worker gets the new values after its contribution.
 enum class WantedValues : std::uint8_t { kNone, kInFrames, kInItsCopy };
 
-/// What contributions to a piece are checked against.
+/// What the state machine knows about a piece, to check contributions to it.
 struct AssemblyTarget {
   Piece where;
   std::string variable;  // its name

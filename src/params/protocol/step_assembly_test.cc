@@ -162,8 +162,8 @@ TEST(StepAssembly, AClippedStepIsAppliedAsItArrivesOnceItsScaleIsKnown) {
   EXPECT_THAT(rejection([&] { step.clip_known(); }), HasSubstr("nobody waits for"));
 }
 
-// A contribution of 100 MB goes over links of 1 GB/s and is answered in frames. The tests ask when
-// the last value arrives.
+// A contribution of 100 MB goes over links of 1 GB/s and is answered in frames. The function below
+// returns the time at which the last value arrives.
 enum class Clipped : std::uint8_t { kNo, kByKnownScale, kAtTheEnd };
 double seconds_until_the_values_are_there(Clipped clipped) {
   constexpr std::size_t kBytes = 100'000'000;

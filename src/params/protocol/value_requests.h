@@ -24,8 +24,9 @@ struct ValueUse {
 
 /// True when the worker must ask for the value. The answer to a train step's contribution brings
 /// the new value. So if training has brought the held value, the next train step asks for it only
-/// in one case: others may contribute to the variable, but that step does not. AskAhead decides
-/// which values a fetch step must pull.
+/// in one case: others may contribute to the variable, but that step does not. An evaluation asks
+/// for the value unless an evaluation has brought the held value. AskAhead decides which values a
+/// fetch step must pull.
 bool must_pull(StepKind kind, Freshness held, const ValueUse& use);
 /// True when the worker must ask the ps to renew this worker's copy. A contribution asks for that
 /// by itself, so a step that contributes need not ask if training brought the held value. A
@@ -34,8 +35,8 @@ bool must_renew_copy(StepKind kind, Freshness held, const ValueUse& use);
 /// The freshness of the value once the step has begun.
 Freshness freshness_after(StepKind kind, const ValueUse& use);
 
-/// The rows that the end of the previous step asked for, ahead of the next step, for the sparse
-/// variables of one plan.
+/// The rows of the sparse variables of one plan for which the previous step asked at its end, ahead
+/// of the next step.
 class RowsAhead {
  public:
   void add(VariableId variable) { asked_.push_back({variable, {}}); }

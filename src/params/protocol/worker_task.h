@@ -125,7 +125,7 @@ class WorkerTask {
   /// The last scale that the ps tasks told.
   const RoundScale& scale() const { return scale_; }
   void commit(const CommittedRound& committed, Outbox& out);
-  /// The workers will not commit this own step.
+  /// Tells ps 0 that the workers will not commit this own step.
   void withdraw(std::int64_t step, Outbox& out);
   /// Asks every ps to tell when the round is open. round_is_open() then becomes true.
   void await_round(std::int64_t round, Outbox& out);
@@ -141,8 +141,8 @@ class WorkerTask {
 
   // Records that are shared out.
   void ask_records(const RecordWish& wish, Outbox& out);
-  /// The step that has just begun reads up to this number of the records that this worker was
-  /// given.
+  /// Tells ps 0 that the step that has just begun reads up to this number of the records that this
+  /// worker was given.
   void reads_records(std::int64_t records, Outbox& out);
   /// Takes the records that have arrived since the last call.
   GivenRecords take_records() { return std::exchange(given_, {}); }
@@ -152,8 +152,8 @@ class WorkerTask {
   /// The staleness of the steps that are done.
   Staleness staleness() const;
 
-  /// The training of this worker is over, but the worker may go on untimed until all workers are
-  /// done.
+  /// Tells the ps tasks that the training of this worker is over. The worker may still make untimed
+  /// steps until all workers are done.
   void set_done(Outbox& out);
   /// Ends the training of all workers: a worker that has heard of it begins no more steps.
   void end_training(Outbox& out);
@@ -178,14 +178,14 @@ class WorkerTask {
   enum class Phase : std::uint8_t { kApart, kConnecting, kGreeted, kWelcomed };
   struct Peer {
     Phase phase = Phase::kApart;
-    bool agreed = false;  // it has agreed on the variables
+    bool agreed = false;  // the ps has agreed on the variables
     bool was_initialised = false, initialised = false, closed = false, busy = false;
     bool refused = false;
     bool garbled = false;       // what the ps said before its welcome made no sense
     bool begins_again = false;  // this worker is the chief, and has asked the ps to begin again
     int written = 0;
     std::uint64_t incarnation = 0;  // of the ps
-    std::uint64_t epoch = 0;        // membership epoch last seen; 0: it has never been welcomed
+    std::uint64_t epoch = 0;        // membership epoch last seen; 0: the ps has sent no welcome
     std::uint64_t handled = 0;      // numbered messages that were handled until cut_at
     std::int64_t steps_done = 0;    // in rounds: as steps_done()
     std::optional<std::int64_t> open_round;  // the answer to the last await_round()

@@ -27,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // How long a save waits for a moment at which no contribution to a piece is being applied. After
-// that it keeps the piece as it is, with contributions that have changed only some regions.
+// that the save keeps the piece as it is, although some contributions may have changed only some of
+// its regions.
 constexpr Duration kWaitForNoneUnderWay = std::chrono::milliseconds(500);
 
 bool holds(const FindFile& file) {

@@ -48,9 +48,9 @@ class ShardSaver {
   ShardSaver(const ShardSaver&) = delete;
   ShardSaver& operator=(const ShardSaver&) = delete;
 
-  /// Returns true when this host sees the file with that content. From then on shards are written
-  /// into the file's folder, or into folders below it, and nowhere else. Also begins to make memory
-  /// for copies of the values.
+  /// Returns true when this host sees the file with that content. Shards are then written into the
+  /// file's folder, or into folders below it, and nowhere else. Also begins to make memory for
+  /// copies of the values.
   bool find(const FindFile& file, Shard& shard);
   /// Marks the values of this moment. `what` is the answer to the chief if all goes well.
   void mark(Shard& shard, const SavedShard& what);
@@ -233,14 +233,16 @@ class PsDriver {
   /// Call it when the peer's connection has ended. Returns true when the peer may come back on
   /// another connection.
   bool closed(PsPeer& peer, const Error& error);
-  /// The last call about a connection that has closed. The peer may be destroyed from then on.
+  /// The last call about the connection with which the peer was made. From then on the peer may be
+  /// destroyed, unless it is a member.
   void let_go(PsPeer& peer);
 
   /// Tries to connect to ps 0 if the state machine has asked for that. The main thread calls it
   /// before each turn().
   void connect_coordinator(Link& link);
   /// One turn of the main thread: closes the connections of peers that were refused or say nothing,
-  /// and tells workers what has changed. Returns the latest time for the next call.
+  /// frees what was kept for workers that will not come back, and tells workers what has changed.
+  /// Throws the error of fail(). Returns the latest time for the next call.
   TimePoint turn(TimePoint now);
   Membership::End end(TimePoint now) const;
   std::string members() const;

@@ -38,8 +38,8 @@ struct PsSummary {
 struct PsOptions {
   /// Serves the job of the worker that comes first, whatever its cluster id. `task` and the number
   /// of workers then come from that worker, and `spec` needs no workers. While a worker of this job
-  /// is connected, the ps tells workers of other jobs to try again later. Once none is, another job
-  /// whose worker connects takes the place of this job.
+  /// is connected or may come back, the ps tells workers of other jobs to try again later. After
+  /// that, another job whose worker connects takes the place of this job.
   bool any_job = false;
   ClusterSpec spec;
   TaskId task;

@@ -54,7 +54,7 @@ constexpr std::size_t kRegionBytes = std::size_t{1} << 18;
 // How many elements a region has. Rows are given to another thread only if they have at least as
 // many elements.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
-// Copies larger than this would leave the cache before anyone reads them.
+// Copies larger than this go past the caches, which they would leave before anyone reads them.
 constexpr std::size_t kMostCached = std::size_t{4} << 20;
 
 thread_local Duration waited_for_locks{0};

@@ -113,13 +113,13 @@ class ShardPiece {
   /// of float32. Call this before any worker reads.
   void change_after_reads(const AfterRead& change);
   bool changes_after_reads() const { return after_read_ != nullptr; }
-  /// Call it when a worker has read the value, or was sent it: now the value changes if it changes
-  /// after each read.
+  /// Call it when a worker has read the value, or was sent it. Changes the value now, if
+  /// change_after_reads() was called.
   void was_read(Reading reading) {
     if (after_read_ != nullptr) change(reading);
   }
-  /// Changes of this piece's values. The functions above and below count each change there and tell
-  /// the listeners.
+  /// Counts the changes of this piece's values and tells the listeners. Each function of this class
+  /// that changes the values reports to it.
   ChangeNotifier& changes() { return changes_; }
 
   /// Arrays are numbered as in VariableMemory: 0 is the value, 1 + s is slot s.

@@ -69,15 +69,16 @@ class VirtualFence {
     /// The step and the round of the contribution under way, or of the last one.
     std::int64_t step = -1, round = -1;
     bool sent = false, given = false, done = true;
-    bool settled = false;                // all values that it has are of one round
-    std::optional<std::int64_t> awaits;  // the round whose opening it waits for
+    bool settled = false;                // all values of the worker are of one round
+    std::optional<std::int64_t> awaits;  // the round whose opening the worker awaits
     std::int64_t rounds = 0;             // how many closed rounds the worker has been told of
-    std::int64_t begun = -1;             // the round to which it may contribute
+    std::int64_t begun = -1;             // the round to which the worker may contribute
     /// The contributors that the worker's commit names, and the contributors of the closed round.
     Workers named, counted;
     bool told = true;  // true: the ps tasks know its commit
     bool cut = false;
-    std::vector<std::function<void()>> held;  // messages that arrive once it is no longer cut off
+    // messages that arrive once the worker is no longer cut off
+    std::vector<std::function<void()>> held;
   };
   void arrive(std::uint64_t process, const std::function<void()>& act);
   void tell(Worker& worker, std::function<void()> act);
@@ -167,7 +168,7 @@ class VirtualGroup {
     std::int64_t read = 0;  // how many records it has read since it began to take them
     Records used;           // the records that its values include
     TimePoint progressed{};
-    std::optional<TimePoint> ended_since;  // since when it has retired at the end of the training
+    std::optional<TimePoint> ended_since;  // the time at which it retired at the end
     bool saves = false;
   };
   struct Wire {

@@ -18,11 +18,11 @@ struct VirtualOptions {
   std::uint64_t seed = 1;
   AggregationSpec aggregation = {};
   std::int64_t last_step = 100;  // global
-  /// The chief initialises the variables once all workers have joined.
+  /// If true, the chief initialises the variables only once all workers have joined.
   bool start_together = false;
   /// The slowest worker's steps take `spread` times as long as the fastest worker's.
   double spread = 3;
-  /// Contributions are applied at the end of a step, not chunk by chunk.
+  /// If true, contributions are clipped, and so applied at the end of a step, not chunk by chunk.
   bool clipped = false;
   /// How many bytes a connection carries in a second in each direction.
   double bytes_per_s = 1e9;
@@ -69,10 +69,10 @@ struct VirtualResult {
   /// Each line names an invariant that did not hold.
   std::vector<std::string> errors;
   std::int64_t global_step = 0;
-  std::int64_t applied = 0;  // steps that ended and counted, as the checks have counted them
+  std::int64_t applied = 0;  // global steps, as VirtualPs of ps 0 has counted them
   std::int64_t come_backs = 0, restarts = 0, lost_messages = 0, repeated_steps = 0;
   std::int64_t ps_restarts = 0, restores = 0;
-  std::int64_t replies = 0, waiting_replies = 0;  // all; those that the window held back
+  std::int64_t replies = 0, waiting_replies = 0;  // all replies; those that the window held back
   std::int64_t rounds = 0, dropped = 0, folded = 0;
   std::int64_t records_used = 0, records_given_again = 0;
   std::int64_t most_ahead = 0;  // how many own steps a worker has begun beyond the slowest worker's

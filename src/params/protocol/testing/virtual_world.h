@@ -114,7 +114,7 @@ class VirtualChecks {
   void check_read(int worker, std::uint64_t incarnation);
   /// Returns the number of the worker's own steps that have ended on ps 0.
   std::int64_t ended_on_first(int worker) const;
-  /// Training continues from a checkpoint, with these next own steps by worker.
+  /// Call it when training continues from a checkpoint, with these next own steps by worker.
   void goes_back(std::span<const std::int64_t> own_steps);
   /// Checks at the end of the run that no byte was applied twice, and that every byte of a step
   /// that has ended was applied.
@@ -202,7 +202,7 @@ struct VirtualWorld {
   std::vector<std::unique_ptr<VirtualWorker>> workers;
 };
 
-/// The size of a control message, header included, is about this many bytes.
+/// About the size of a control message in bytes, its header included.
 constexpr std::size_t kVirtualControlBytes = 100;
 
 }  // namespace paceline
