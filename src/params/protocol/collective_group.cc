@@ -116,9 +116,10 @@ std::vector<std::vector<RecordRange>> held_by_members(
 
 namespace {
 
-// If this process has stood still this long, the others may have given it up.
+// If this process has stood still this long, the other workers may have given it up.
 constexpr Duration kLongPause = std::chrono::seconds(2);
-// After such a pause, this worker waits this long for a message of a group that went on without it.
+// After a pause of kLongPause or more, this worker waits this long for a message of a group that
+// went on without it.
 constexpr Duration kPatience = std::chrono::seconds(10);
 
 }  // namespace

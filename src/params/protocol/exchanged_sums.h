@@ -1,5 +1,5 @@
 // Sums of numbers that the members of an all-reduce exchange in the middle of a step: a plain state
-// machine. Numbers belong to an attempt at a step, which ends when the members change.
+// machine. The numbers belong to an attempt at a step. An attempt ends when the members change.
 #pragma once
 
 #include <cstdint>

@@ -70,9 +70,9 @@ class Membership {
   /// True when no worker is connected, and no worker that is cut off may come back.
   bool deserted() const;
   int workers() const { return int(members_.size()); }
-  /// True when a newer process of the worker has joined.
+  /// True when a newer process of the worker than `incarnation` has joined.
   bool is_displaced(int worker, std::uint64_t incarnation) const;
-  /// True when that process of the worker has said goodbye.
+  /// True when the worker's process `incarnation` has said goodbye.
   bool has_left(int worker, std::uint64_t incarnation) const;
   bool is_connected(int worker) const {
     return members_[std::size_t(worker)].presence == Presence::kConnected;

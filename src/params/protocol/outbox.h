@@ -84,7 +84,8 @@ class Outbox {
       StepDone done;
     };
     std::vector<Told> told;
-    /// After that, tell each worker that has asked for this round that the round is open.
+    /// A worker that has asked about a round. Once the decision is carried out, tell the worker
+    /// that `round` is open.
     struct Open {
       PeerId to = 0;
       std::int64_t round = 0;

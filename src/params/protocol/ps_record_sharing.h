@@ -44,8 +44,8 @@ class PsRecordSharing {
   void counted(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
   /// The step was made in vain: its records become available to all again.
   void in_vain(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
-  /// The worker's training is over, although it may make untimed steps until all are done. No
-  /// worker waits for the records that its process has not used.
+  /// The worker's training is over, although it may make untimed steps until all are done. No other
+  /// worker waits for the records that this worker's process has not used.
   void set_done(int worker, std::uint64_t incarnation, Answers& answers);
   /// The process is lost, or trains no more, so its unused records become available to all. If its
   /// last step `may_count`, the records of that step do so only once it is certain that the step

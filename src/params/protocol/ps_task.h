@@ -171,11 +171,11 @@ class PsTask {
     bool refused = false, left = false;
     bool replaced = false;  // a newer incarnation has taken its place
     bool trained = false;   // the peer is cut off, and will train once it is back
-    // the time at which the connection ended; the peer may come back
+    // The time at which the connection ended, if the peer may come back.
     std::optional<TimePoint> cut_at;
     std::uint64_t handled = 0;       // how many messages of the peer were handled until cut_at
     std::vector<std::string> flags;  // the flags on which workers must agree
-    // the peer's list of variables, until the chief's list arrives
+    // The peer's list of variables, until the chief's list arrives.
     std::optional<Declare> declared;
     std::uint64_t state_asked = 0;  // the save that asks for the peer's state; 0: none
     bool progress_asked = false;    // the peer was asked for its progress, and has not answered

@@ -16,7 +16,8 @@
 
 namespace paceline {
 
-/// The part of one shard: it keeps every contribution until the coordinator has decided about it.
+/// What one shard does in rounds: it keeps every contribution until the coordinator has decided
+/// about that contribution.
 class RoundsAggregation : public Aggregation {
  public:
   void joined(int, std::int64_t, AggregationOutbox&) override {}

@@ -49,8 +49,8 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   bool sending_ = false;  // some thread gives replies to the connection
 };
 
-/// Sends values in frames (protocol/frame_cuts.h). Each frame is copied, or written at once, under
-/// the piece's lock. Thread-safe; after drop() it sends nothing.
+/// Sends values in frames (protocol/frame_cuts.h). The values of each frame are copied, or sent at
+/// once, under the piece's lock. Thread-safe; after drop() it sends nothing.
 class Replies : public ChangeListener {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);

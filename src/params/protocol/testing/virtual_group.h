@@ -77,7 +77,7 @@ class VirtualFence {
     Workers named, counted;
     bool told = true;  // true: the ps tasks know its commit
     bool cut = false;
-    // messages that arrive once the worker is no longer cut off
+    // Messages that arrive once the worker is no longer cut off.
     std::vector<std::function<void()>> held;
   };
   void arrive(std::uint64_t process, const std::function<void()>& act);
