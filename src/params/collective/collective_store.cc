@@ -283,10 +283,14 @@ void CollectiveSteps::check_own() const {
   for (std::size_t b = 0; b < buckets_->size(); ++b) {
     for (const VariableId variable : (*buckets_)[b].variables) {
       const VariableSpec& spec = variables_.at(variable).spec();
-      const std::size_t count = (*buckets_)[b].sparse ? rows_[b] * row_elements(spec)
-                                                      : std::size_t(spec.shape.elements());
-      check_finite(spec.name, 0,
-                   {reinterpret_cast<const float*>(memory + layout_.offset(variable)), count});
+      const auto* const values = reinterpret_cast<const float*>(memory + layout_.offset(variable));
+      if ((*buckets_)[b].sparse) {
+        const auto* const ids =
+            reinterpret_cast<const std::int32_t*>(memory + layout_.ids_offset(variable));
+        check_rows_finite(spec.name, {ids, rows_[b]}, row_elements(spec), values);
+      } else {
+        check_finite(spec.name, 0, {values, std::size_t(spec.shape.elements())});
+      }
     }
   }
 }

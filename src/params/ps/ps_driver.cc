@@ -365,13 +365,20 @@ void RoundApplier::apply_mean(std::size_t position, const RuleStep& step,
 // Finds the contribution whose NaN or infinity is in the mean. Returns `of_mean` if all
 // contributions are finite, and only their sum is not.
 Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const {
+  const ShardPiece& piece = shard_->at(position);
+  const bool sparse = piece.variable().sparse;
+  const auto row_elements = std::int64_t(piece.row_bytes() / sizeof(float));
   for (const KeptContribution& kept : contributors_) {
     if (!kept.entries[position].contributed) continue;
-    const std::span<const std::byte> gradient = kept.step->piece(position).gradient;
+    const IncomingPiece& sent = kept.step->piece(position);
+    const std::span<const float> gradient = {reinterpret_cast<const float*>(sent.gradient.data()),
+                                             sent.gradient.size() / sizeof(float)};
     try {
-      check_finite(
-          of_mean.variable(), 0,
-          {reinterpret_cast<const float*>(gradient.data()), gradient.size() / sizeof(float)});
+      if (sparse) {
+        check_rows_finite(of_mean.variable(), sent.rows, row_elements, gradient.data());
+      } else {
+        check_finite(of_mean.variable(), piece.where().first_row * row_elements, gradient);
+      }
     } catch (const NotFinite& own) {
       const std::size_t at = std::size_t(&kept - contributors_.data());
       return own.of(fmt::format("worker:{}", now_.decision.contributors[at].worker),

@@ -26,4 +26,12 @@ void check_finite(const std::string& variable, std::int64_t first, std::span<con
                   fmt::format("element {} is {}", first + std::int64_t(bad), printed(values[bad])));
 }
 
+void check_rows_finite(const std::string& variable, std::span<const std::int32_t> rows,
+                       std::int64_t row_elements, const float* values) {
+  for (const std::int32_t row : rows) {
+    check_finite(variable, row * row_elements, {values, std::size_t(row_elements)});
+    values += row_elements;
+  }
+}
+
 }  // namespace paceline

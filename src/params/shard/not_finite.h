@@ -27,5 +27,9 @@ class NotFinite : public Error {
 /// Throws NotFinite for the first value that is not finite. `values` are elements of a contribution
 /// to the variable, from element `first` on.
 void check_finite(const std::string& variable, std::int64_t first, std::span<const float> values);
+/// Does the same for a contribution of rows, by their ids in the variable: `values` is
+/// (rows.size(), row_elements).
+void check_rows_finite(const std::string& variable, std::span<const std::int32_t> rows,
+                       std::int64_t row_elements, const float* values);
 
 }  // namespace paceline

@@ -286,7 +286,8 @@ void VariableMemory::apply_range(const RuleStep& step, std::int64_t first,
 
 void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
                                      const float* gradient) {
-  if (step.must_be_finite) check_rows_finite(ids, gradient);
+  const auto row_size = std::int64_t(row_bytes_ / sizeof(float));
+  if (step.must_be_finite) check_rows_finite(spec_.name, ids, row_size, gradient);
   for (const std::int32_t id : ids) {
     const std::size_t begin = std::size_t(id - first_row_) * row_bytes_;
     before_change(begin, begin + row_bytes_);
@@ -306,7 +307,7 @@ void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::
                       .slots = {slots.data(), full_slots_.size()},
                       .ids = ids,
                       .gradient = gradient,
-                      .row_size = std::int64_t(row_bytes_ / sizeof(float))});
+                      .row_size = row_size});
 }
 
 void VariableMemory::apply_whole(const RuleStep& step, const float* gradient, ThreadPool& pool) {
@@ -344,15 +345,6 @@ void VariableMemory::apply_rows(const UpdateScalars& scalars, std::span<const st
     apply_row_range(step, ids.subspan(std::size_t(begin), std::size_t(end - begin)),
                     gradient + begin * row_size);
   });
-}
-
-void VariableMemory::check_rows_finite(std::span<const std::int32_t> ids,
-                                       const float* gradient) const {
-  const std::size_t row_size = row_bytes_ / sizeof(float);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    check_finite(spec_.name, std::int64_t(ids[i]) * std::int64_t(row_size),
-                 {gradient + i * row_size, row_size});
-  }
 }
 
 void VariableMemory::check_rows(std::span<const std::int32_t> ids) const {

@@ -119,7 +119,6 @@ class VariableMemory {
   void reset_slots();
   void begin_average(std::size_t offset, std::span<const std::byte> bytes);
   void settle();
-  void check_rows_finite(std::span<const std::int32_t> ids, const float* gradient) const;
   void check_rows(std::span<const std::int32_t> ids) const;
 
   const VariableSpec spec_;
