@@ -1,5 +1,6 @@
-// Nodes are visited from the loss backwards. A value's gradient is complete when all its readers
-// have been visited, which the order of ids grants: readers come after what they read.
+// Nodes are visited from the loss backwards, by descending id. A node's id is above the ids of the
+// nodes that it reads. So all readers of a value are visited before the node that makes the value,
+// and its gradient is complete by then.
 #include "graph/autodiff.h"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ class Differentiation {
 
   Graph& graph_;
   Value loss_;
-  // By node id: true when a wanted value reaches the node through floats.
+  // By node id: whether the node makes a value of `wrt`, or depends on one through floats.
   std::vector<bool> active_;
   std::map<Key, Collected> collected_;
 };
@@ -118,7 +119,8 @@ Gradient Differentiation::take(Value value, bool may_be_sparse) {
   const Value ids = joined(sum.ids), rows = joined(sum.rows);
   if (may_be_sparse && !sum.dense) return {ids, rows};
   const Value scattered = scatter(value, ids, rows);
-  // The sum is kept, since a value that is both wanted and passed on is taken twice.
+  // Keeps the sum: a value that the caller asks for and whose node passes its gradient on is taken
+  // twice.
   sum = {sum.dense ? graph_.apply("add", {sum.dense, scattered}) : scattered, {}, {}};
   return sum.dense;
 }

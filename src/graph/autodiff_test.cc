@@ -43,7 +43,7 @@ class AutodiffTest : public testing::Test {
 };
 
 TEST_F(AutodiffTest, FollowsTheChainRule) {
-  // Σ relu(x·y)²: 2·relu(xy)·y where xy > 0.
+  // The derivative of Σ relu(x·y)² by x is 2·relu(x·y)·y.
   const Value loss = sum(graph_.apply("square", {graph_.apply("relu", {mul(x_, y_)})}));
   EXPECT_THAT(dense_gradient(loss, x_), ElementsAre(2 * 4 * 4, 0, 2 * 18 * 6));
   EXPECT_THAT(dense_gradient(loss, y_), ElementsAre(2 * 4 * 1, 0, 2 * 18 * 3));

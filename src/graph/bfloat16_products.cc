@@ -1,8 +1,9 @@
-// Models and variables stay float32. Products read their operands rounded to bfloat16 and sum in
-// float32; kernels of LSTMs and convolutions round inside. Each value is cast once a step. Where
-// the processor multiplies bfloat16 no faster (it has no instructions for it, or is Intel's without
-// AMX, which runs them half as often as a float32 multiply-add), the rounded values are widened and
-// multiplied in float32.
+// Models and variables stay float32. Matrix products read operands rounded to bfloat16 and sum in
+// float32; each value is cast once per step. The kernels of LSTMs and convolutions round their
+// operands themselves. If the processor multiplies bfloat16 no faster than float32, the rounded
+// values are widened and multiplied in float32. Such a processor has no instructions for bfloat16,
+// or is one of Intel's without AMX, which runs these instructions half as often as float32
+// multiply-adds.
 #include <algorithm>
 #include <array>
 
@@ -12,10 +13,11 @@
 namespace paceline {
 namespace {
 
-// Casts each value once, for all products that read it: a layer's weights forwards and backwards.
+// Casts each value once for all products that read it. For example, a layer's weights are read by
+// the forward and the backward pass.
 class Bfloat16Casts {
  public:
-  /// `widened`: and back to float32.
+  /// If `widened`, values are cast to bfloat16 and back to float32.
   explicit Bfloat16Casts(bool widened) : widened_(widened) {}
   bool widened() const { return widened_; }
 
@@ -50,8 +52,8 @@ void add_product(GraphCopy& copy, Bfloat16Casts& casts, const Node& node) {
   copy.replace(node.output(0), product.output(0));
 }
 
-// The kernels of these ops round by themselves: an lstm makes most operands inside, and a
-// convolution rounds the images that it multiplies next.
+// The kernels of these ops round their operands themselves: an lstm computes most of its operands
+// inside the kernel, and a convolution rounds just the images that it multiplies next.
 constexpr std::string_view kRounding[] = {"lstm", "lstm_grad", "conv2d", "conv2d_input_grad",
                                           "conv2d_weights_grad"};
 

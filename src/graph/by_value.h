@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// Entries that begin as T(), for the values that the graph has when the table is made. The memory
-/// of the entries, and of those that take an allocator, comes from `memory`.
+/// Holds an entry, at first T(), for each value that the graph has when the table is made. The
+/// entries are allocated from `memory`, and so is what they hold if T takes a pmr allocator.
 template <typename T>
 class ByValue {
  public:
@@ -34,7 +34,7 @@ class ByValue {
     return first_[std::size_t(value.node().id())] + std::size_t(value.output());
   }
 
-  std::vector<std::size_t> first_;  // by node id, the entry of its output 0
+  std::vector<std::size_t> first_;  // by node id: index of the entry of output 0
   std::pmr::vector<T> entries_;
 };
 

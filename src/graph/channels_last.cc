@@ -1,11 +1,12 @@
-// Images (N,C,H,W) become (N,H,W,C) in the nodes that read and write them, and in those between
-// them that work by element, by pad, by slice or by reduction. Between an image and any other node
-// that reads or makes it stands a transpose, a reorder.
+// Turns images (N,C,H,W) into (N,H,W,C) for the ops of kImageOps and for the nodes between them:
+// element-wise ops, casts, pad, slice, broadcast_to and reductions. Where any other node reads or
+// makes an image, the pass adds a transpose with the attribute "reorder".
 //
-// Memory stays row-major, so that nothing outside this pass knows of it. oneDNN 2.6 convolves such
-// images at 0.85 to 1.08 of the speed of its blocked layout (single passes over the convolutions of
-// cifar10 and ResNet on one thread of a Zen 4; 0.97 over all of ResNet's), and reorders nothing.
-// --dry-run counts the transposes: 3 in a step of cifar10, 1 in one of resnet.
+// Tensors stay row-major, so only this pass and the kernels of image ops know the layout. oneDNN
+// 2.6 convolves such images without reordering them, at 0.85 to 1.08 times the speed of its own
+// blocked layout (single passes over the convolutions of cifar10 and ResNet on one thread of a Zen
+// 4; 0.97 over all convolutions of ResNet). --dry-run counts the reorders: a step of cifar10 has 3,
+// a step of resnet 1.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -19,8 +20,8 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-/// An op that takes the attribute "channels_last", and which of its first inputs and outputs are
-/// images.
+/// An op that takes the attribute "channels_last". Its first `inputs` inputs and its first
+/// `outputs` outputs are images.
 struct ImageOp {
   std::string_view name;
   int inputs, outputs;
@@ -50,19 +51,19 @@ const ImageOp* find_image_op(const Node& node) {
 
 bool is_image(const Shape& shape) { return shape.rank() == 4; }
 
-/// Numbers of the dimensions (N,C,H,W) in the order (N,H,W,C).
+/// Takes a number for each dimension of (N,C,H,W), and returns them in the order (N,H,W,C).
 template <typename Numbers>
 Axes moved(const Numbers& of) {
   return {of[0], of[2], of[3], of[1]};
 }
-/// Returns the place in (N,H,W,C) of an axis of (N,C,H,W).
+/// Returns the index in (N,H,W,C) of an axis of (N,C,H,W).
 std::int64_t moved_axis(std::int64_t axis) {
   constexpr std::array<std::int64_t, 4> kPlaces = {0, 3, 1, 2};
   return kPlaces[std::size_t(axis < 0 ? axis + 4 : axis)];
 }
 
-/// Returns the attributes that a node, image op or not, has over an image whose channels are last.
-/// Returns nothing when the node cannot take such an image.
+/// Returns the attributes with which a node that is no image op reads images (N,H,W,C), or nothing
+/// if the node cannot read such images.
 std::optional<Attributes> moved_attributes(const Node& node) {
   const std::string& op = node.op().name;
   Attributes attributes = node.attributes();
@@ -107,7 +108,7 @@ class LayoutPass {
   }
 
  private:
-  /// `images` and `results` are the numbers of first inputs and outputs that may be images.
+  /// Only the first `images` inputs and the first `results` outputs may be images.
   void add_moved(GraphCopy& copy, const Node& node, const Attributes& attributes, int images,
                  int results) {
     std::vector<Value> inputs;
@@ -131,8 +132,9 @@ class LayoutPass {
 
   bool lies_last_only(const Value& value) const { return bool(last_[value]) && !first_[value]; }
 
-  // An operand of an element-wise node must have the output's shape or one element. A reduction
-  // that keeps channels and rows does not go, since it would give them in another order.
+  // Whether the node can read images (N,H,W,C). An operand of an element-wise node must have the
+  // output's shape or one element. A reduction to a lower rank must reduce the channels, or both
+  // rows and columns: else the dimensions that remain would change their order.
   bool goes_with_images(const Node& node) const {
     if (node.inputs().empty() || node.outputs().size() != 1) return false;
     if (node.op().name == "broadcast_to") return spreads_channels(node);
@@ -183,7 +185,7 @@ class LayoutPass {
     return copy.copy_of(old);
   }
 
-  // If there is one channel or one pixel, the elements lie in the same order either way.
+  // With one channel or one pixel, the elements lie in the same order in both layouts.
   static Value reordered(GraphCopy& copy, const Value& old, Value x, const Axes& permutation,
                          const char* suffix) {
     const Shape& shape = old.shape();
@@ -197,9 +199,9 @@ class LayoutPass {
     return copy.graph().add("transpose", {&x, 1}, attributes, name).output(0);
   }
 
-  ByValue<Value> last_;   // in the new graph, with channels last
-  ByValue<char> first_;   // the copy as it was is there
-  ByValue<char> wanted_;  // from outside
+  ByValue<Value> last_;   // its copy with channels last, if any
+  ByValue<char> first_;   // whether it has a copy in its own layout
+  ByValue<char> wanted_;  // whether it is wanted (RewriteSource)
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A convolution and the batch normalisation with given statistics that alone reads it become a
-// convolution with other weights and biases: with s = gains / √(variances + epsilon), weights·s and
-// (biases − means)·s + offsets.
+// If the only reader of a convolution is a batch normalisation with given statistics, the two
+// become one convolution. With s = gains / √(variances + epsilon), its weights are weights·s and
+// its biases (biases − means)·s + offsets.
 #include <set>
 
 #include "graph/passes.h"

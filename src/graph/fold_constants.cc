@@ -8,7 +8,8 @@
 namespace paceline {
 namespace {
 
-// A small constant spread over a large shape is cheaper to spread in each step than to keep.
+// Larger results are folded only if they are no larger than their operands: a small constant is
+// cheaper to spread over a large shape in each step than to keep in that shape.
 constexpr std::size_t kMaxGrownBytes = std::size_t{1} << 20;
 
 bool is_folded(const Value& value) { return is_constant(value.node()); }

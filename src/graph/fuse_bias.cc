@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kActivations = {"relu", "leaky_relu", "sigmoid", "tanh"};
 
-// Returns the activation that alone reads the bias node; null when there is none.
+// Returns the activation that is the only reader of the bias node; null if there is none.
 const Node* activation_of(const Node& bias, const Readers& readers) {
   const DType dtype = bias.outputs()[0].dtype;
   const bool float_bias =

@@ -1,5 +1,6 @@
-// A tree of element-wise nodes is one pass over memory. Its last node is the head; a node joins the
-// tree of its only reader when no step of the tree needs it under another shape.
+// A tree of element-wise nodes becomes one node, which passes over memory once. The last node of a
+// tree is its head. A node joins the tree of its only reader if its result has the shape and dtype
+// of the head's.
 #include <algorithm>
 
 #include "graph/fused_program.h"
@@ -9,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// The most steps of a chain: a kernel keeps a block of each step's result in the nearest cache.
+// The most nodes of a tree: a kernel keeps a block of each step's result in the nearest cache.
 constexpr std::size_t kMaxSteps = 32;
 
 bool fits(const Value& operand, const ValueType& result) {

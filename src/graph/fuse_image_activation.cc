@@ -1,6 +1,7 @@
-// A convolution or a batch normalisation and the relu or leaky relu that follows become one node,
-// and so do the two gradients of a normalisation with its activation: the mask of the activation
-// follows from x, so that nothing between the two is kept.
+// A convolution or a batch normalisation becomes one node with the relu or leaky relu that follows.
+// The gradients of a batch normalisation and of its activation become one node too. This node
+// computes the activation's mask from x, the input of the normalisation, so the values between the
+// two need not be kept.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,14 +15,14 @@ namespace {
 constexpr std::string_view kActivated[] = {"conv2d", "batch_norm", "batch_norm_inference"};
 
 struct FusedActivation {
-  const Node* before = nullptr;  // of kActivated
+  const Node* before = nullptr;  // an op of kActivated
   const Node* activation = nullptr;
-  const Node* mask = nullptr;  // relu_grad or leaky_relu_grad; null: none is fused
+  const Node* mask = nullptr;  // relu_grad or leaky_relu_grad; null if none is fused
   const Node* grad = nullptr;  // batch_norm_grad, which reads the mask
 };
 
-/// Returns the slope below zero, 0 for a relu. Only with a slope of 0 or more does the output have
-/// the sign of x.
+/// Returns the slope below zero, which is 0 for a relu. An activation is fused only if its slope is
+/// 0 or more: then its output is positive exactly where its input is.
 double slope_of(const Node& activation) {
   return activation.op().name == "relu" ? 0 : activation.attributes().get<double>("slope");
 }
@@ -55,7 +56,7 @@ class FusedActivations {
   }
 
  private:
-  // relu_grad reads y, leaky_relu_grad its input.
+  // relu_grad reads the output of the relu, leaky_relu_grad the input of the leaky relu.
   void add_gradient(const Node& grad) {
     const Node& mask = grad.input(0).node();
     const bool relu = mask.op().name == "relu_grad";
@@ -75,7 +76,7 @@ class FusedActivations {
     inner_.insert({activation, &mask});
   }
 
-  // Returns the leaky relu of this value whose slope is that of `mask`; null when there is none.
+  // Returns the leaky relu that reads `value` and has the slope of `mask`; null if there is none.
   const Node* activation_of(const Value& value, const Node& mask) const {
     for (const Node* reader : readers_.of(value)) {
       const bool leaky = reader != nullptr && reader->op().name == "leaky_relu";
@@ -123,7 +124,7 @@ class FusedActivations {
 
   const Readers readers_;
   std::map<const Node*, FusedActivation> by_before_, by_grad_;
-  std::set<const Node*> inner_;  // are added with another node
+  std::set<const Node*> inner_;  // nodes that become part of a fused node
 };
 
 }  // namespace

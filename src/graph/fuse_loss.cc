@@ -1,5 +1,6 @@
-// The kernels of a loss and of its gradient each read all logits and take all exponentials. As one
-// node they do it once, a row at a time, and the gradient takes the logits' memory.
+// The kernels of a softmax cross-entropy and of its gradient both read all logits and compute all
+// exponentials. As one node they do so once, row by row, and the gradient may take the logits'
+// memory.
 #include <algorithm>
 #include <map>
 
@@ -13,7 +14,7 @@ namespace {
 struct FusedLoss {
   const Node* loss = nullptr;
   const Node* grad = nullptr;
-  const Node* bias = nullptr;      // that makes the logits; may be null
+  const Node* bias = nullptr;      // makes the logits; null if no bias node does
   const Node* bias_sum = nullptr;  // the gradient of its biases; may be null
 };
 
@@ -25,7 +26,8 @@ bool is_sum_of_rows(const Node& node) {
          !node.attributes().get<bool>("keep");
 }
 
-// The loss is visited before its gradient, so only a constant can move to the loss.
+// The fused node replaces the loss, which stands before its gradient. So the gradient's input 3
+// must be a constant, of which a copy can be added before the loss.
 bool can_fuse(const Node& loss, const Node& grad, const Readers& readers) {
   const bool matches = loss.op().name == "softmax_cross_entropy" &&
                        grad.input(0) == loss.input(0) && grad.input(1) == loss.input(1) &&
@@ -36,7 +38,7 @@ bool can_fuse(const Node& loss, const Node& grad, const Readers& readers) {
          readers.of(loss.input(0)) == std::set<const Node*>{&loss, &grad};
 }
 
-// Nodes to leave out or replace, by node.
+// The losses to fuse, by their node, and the nodes that become part of a fused loss.
 struct FusedLosses {
   std::map<const Node*, FusedLoss> by_loss;
   std::set<const Node*> inner;

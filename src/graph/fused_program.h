@@ -4,10 +4,10 @@
 //   scale t0 0.5
 //   relu t1
 //
-// ik is input k of the node, tj the result of step j (counted from 0, only earlier steps), the last
-// word of some ops a number. The result of the last step is the output. An operand has the shape of
-// the output, or exactly one element, which is used for every element of the output. All steps have
-// the node's dtype.
+// ik is input k of the node, and tj the result of step j, an earlier step (counted from 0). Some
+// ops take a number as their last word. The result of the last step is the output. An operand has
+// the shape of the output, or exactly one element, which is used for every element of the output.
+// All steps have the node's dtype.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,20 @@
 
 namespace paceline {
 
-/// An op that may be a step of a fused program. It computes the same as the graph's op of that
-/// name.
+/// An op that may be a step of a fused program. The step computes the same as the graph's op of the
+/// same name.
 struct FusableOp {
   std::string_view name;
   int operands = 1;
-  /// The attribute (double) that is the step's number; empty: it has none.
+  /// The attribute (a double) that is the step's number; empty if the op has none.
   std::string_view number;
   double flops = 1;  // for each element of the output
 };
 
-/// add, sub, mul, div, maximum, minimum, pow, greater, greater_equal, equal; scale, relu,
-/// leaky_relu, sigmoid, tanh, exp, log, sqrt, square, abs, sign, erf; where (condition, a, b);
-/// relu_grad (dy, y), leaky_relu_grad (dy, x), sigmoid_grad (dy, y), tanh_grad (dy, y).
+/// Returns all ops of fused programs: add, sub, mul, div, maximum, minimum, pow, greater,
+/// greater_equal, equal; scale, relu, leaky_relu, sigmoid, tanh, exp, log, sqrt, square, abs, sign,
+/// erf; where (condition, a, b); relu_grad (dy, y), leaky_relu_grad (dy, x), sigmoid_grad (dy, y),
+/// tanh_grad (dy, y).
 std::span<const FusableOp> fusable_ops();
 /// Null when there is no such op.
 const FusableOp* find_fusable_op(std::string_view name);
@@ -54,16 +55,16 @@ std::string format_fused_operand(const FusedOperand& operand);
 /// Returns the operand that `word`, a word of `line`, names; `before` steps precede the line.
 /// Throws kInvalidArgument, with the line, on anything else.
 FusedOperand parse_fused_operand(std::string_view line, std::string_view word, std::size_t before);
-/// One step as a line of a program, without its end. parse_fused_step reads its numbers back bit
-/// for bit.
+/// Returns a step as a line of a program, without the end of the line. parse_fused_step reads the
+/// step's number back bit for bit.
 std::string format_fused_step(const FusedStep& step);
 /// Returns the step that `line` describes; `before` steps precede it. Throws kInvalidArgument, with
 /// the line, on anything else.
 FusedStep parse_fused_step(std::string_view line, std::size_t before);
 
-/// Numbers come back bit for bit.
+/// Returns the text of a program. parse_fused_program reads its numbers back bit for bit.
 std::string format_fused_program(std::span<const FusedStep> steps);
-/// Throws kInvalidArgument, with the line, on anything that is not such a program.
+/// Returns the steps of a program. Throws kInvalidArgument, with the line, if `text` is no program.
 std::vector<FusedStep> parse_fused_program(std::string_view text);
 
 }  // namespace paceline

@@ -7,7 +7,8 @@
 
 namespace paceline {
 
-/// Adds the norm to the graph; returns no value where no rule takes a gradient.
+/// Adds the norm of all contributions whose rule takes a gradient to the graph, and returns it.
+/// Returns no value if no rule takes a gradient.
 Value norm_of_gradients(std::span<const VariableUpdate> updates);
 
 /// Makes a session leave out contributions whose norm is not finite.

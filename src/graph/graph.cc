@@ -219,7 +219,7 @@ void Graph::index_names() const {
 }
 
 std::string Graph::numbered_name(const std::string& taken) const {
-  // The count is kept so that a thousand nodes of one op do not each search from 1.
+  // Keeps the count, so that a thousand nodes of one op do not each search from 1.
   int& count = name_counts_[taken];
   std::string numbered;
   do {
@@ -312,7 +312,7 @@ std::string totals_str(const Graph& graph) {
   return fmt::format("{} nodes: {}", graph.nodes().size(), cost_str(total_of(graph)));
 }
 
-// A label is a quoted string in which \n breaks the line.
+// Escapes `text` for a label of DOT: a quoted string in which \n breaks the line.
 std::string escaped(std::string_view text) {
   std::string result;
   for (char c : text) {

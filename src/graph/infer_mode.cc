@@ -13,7 +13,7 @@ struct Moving {
   Value means, variances;
 };
 
-// Returns each batch_norm that contributes its unchanged statistics to variables.
+// Returns each batch_norm whose means and variances are both contributed to variables as they are.
 std::map<const Node*, Moving> followed(const Graph& graph) {
   std::map<const Node*, Moving> found;
   for (const Graph::Contribution& each : graph.contributions()) {
@@ -27,7 +27,7 @@ std::map<const Node*, Moving> followed(const Graph& graph) {
   return found;
 }
 
-// The variable may be dead in the source; then it is copied here.
+// Copies the variable now if it is not copied yet: no live node of the source may read it.
 Value copy_of_variable(GraphCopy& copy, Value variable) {
   if (!copy.has(variable)) copy.copy(variable.node());
   return copy.copy_of(variable);
@@ -64,7 +64,7 @@ RewrittenGraph with_inference(const RewriteSource& source) {
     } else if (op == "batch_norm_grad" && norms.contains(&node.input(3).node())) {
       copy.copy_as(node, "batch_norm_inference_grad", copy.copies_of(node.inputs()),
                    node.attributes());
-    } else if (node.outputs().empty() || !copy.has(node.output(0))) {  // else a moving statistic
+    } else if (node.outputs().empty() || !copy.has(node.output(0))) {  // else copied already
       copy.copy(node);
     }
   });

@@ -1,5 +1,5 @@
-// Element i of a variable draws from block i/4 of the stream of (seed, name): filling in parts, in
-// another order or on another machine gives the same values.
+// Element i of a variable is drawn from block i/4 of the random stream of (seed, name). So its
+// value depends neither on the order of filling nor on the machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@ void fill_uniform(std::span<float> values, float low, float high, std::uint64_t 
   }
 }
 
-// Words 0 and 1 make the first two of a block's four numbers, words 2 and 3 the others. `attempt`
-// selects another stream.
+// Words 0 and 1 of a block make the first two of its four numbers, words 2 and 3 the other two.
+// Each `attempt` has blocks of its own.
 double normal_number(std::uint64_t key, std::size_t element, std::uint64_t attempt) {
   const PhiloxBlock block = philox(key, element / 4, attempt);
   const std::size_t pair = element % 4 / 2 * 2;

@@ -85,7 +85,8 @@ TEST(Initializer, TruncatedNormalStopsAtTwoDeviations) {
   EXPECT_LE(high, 1.1f + 1e-6f);
   const Moments moments = moments_of(values);
   EXPECT_NEAR(moments.mean, 1, 0.001);
-  // √(1 − 2·2·φ(2)/(2Φ(2) − 1)) of the deviation that was asked for.
+  // Cut at two deviations, a normal distribution keeps √(1 − 2·2·φ(2)/(2Φ(2) − 1)) of its
+  // deviation.
   EXPECT_NEAR(moments.deviation, 0.05 * 0.8796, 0.0005);
 }
 

@@ -33,7 +33,7 @@ void add_bytes(std::string& key, const auto& item) {
   key.append(reinterpret_cast<const char*>(&item), sizeof(item));
 }
 
-// Equal for nodes that compute the same.
+// Returns a key that is equal for two nodes if they have the same op, inputs and attributes.
 std::string key_of(const Node& node, std::span<const Value> inputs) {
   std::string key;
   add_bytes(key, &node.op());

@@ -32,7 +32,7 @@ std::vector<bool> nodes_below(Value loss) {
   return needed;
 }
 
-// Returns the variables in the order in which they were made.
+// Returns the float variables that the loss depends on, in the order in which they were made.
 std::vector<Value> variables_below(Value loss) {
   const std::vector<bool> needed = nodes_below(loss);
   std::vector<Value> variables;
@@ -55,7 +55,7 @@ void check_clip_value(float limit, const std::string& whose) {
   }
 }
 
-// A misspelt prefix would train with the wrong rule and never be noticed.
+// A misspelt prefix would train its variables with the wrong rule, and nobody would notice.
 void check_groups(const Graph& graph, const std::vector<VariableGroup>& groups) {
   std::vector<std::string_view> names;
   for (const auto& node : graph.nodes()) {
@@ -112,7 +112,7 @@ std::vector<VariableUpdate> planned_updates(Value loss, const Rule& rule,
   return updates;
 }
 
-// Rows of one id are summed before anything looks at them: the norm, the link and the rule.
+// Sums the rows of equal ids, so that the norm, the link and the rule get one row for each id.
 void sum_rows(VariableUpdate& update) {
   Gradient& contribution = update.contribution;
   if (!contribution.sparse()) return;
@@ -131,7 +131,7 @@ Value within(Value gradient, float limit) {
   return graph.apply("minimum", {graph.apply("maximum", {gradient, low}), high});
 }
 
-// The rows were summed before: a bound on each term would not bound their sum.
+// Rows of equal ids must have been summed before: a bound on each term would not bound their sum.
 void clip_values(VariableUpdate& update, const MinimizeOptions& options) {
   const VariableGroup* group = group_of(update.variable, options);
   const float limit =
@@ -158,7 +158,7 @@ void add_contributions(Value loss, std::vector<VariableUpdate>& updates,
   if (updates.empty()) refuse(fmt::format("'{}' has no gradient by any variable", loss.name()));
 }
 
-// Returns the updates that Graph::contribute() has asked for below the loss.
+// Appends the updates that Graph::contribute() has declared with values on which the loss depends.
 void add_declared(Value loss, const std::vector<bool>& below, const MinimizeOptions& options,
                   std::vector<VariableUpdate>& updates) {
   for (const Graph::Contribution& declared : loss.graph().contributions()) {

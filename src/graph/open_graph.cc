@@ -16,7 +16,8 @@
 namespace paceline {
 namespace {
 
-// The dimensions of factors: of their divisors, and of themselves.
+// Attributes with the open dimensions of a factor: it is 1 ÷ the product of kOver, or the product
+// of kTimes.
 constexpr const char *kOver = "over", *kTimes = "times";
 
 bool has_open(std::span<const std::int64_t> dims) { return std::ranges::any_of(dims, is_open); }
@@ -27,7 +28,7 @@ double product_of(std::span<const std::int64_t> dims) {
   return product;
 }
 
-// Larger numbers are not exact.
+// Numbers above kMost are refused, since a double does not hold all of them exactly.
 std::optional<std::int64_t> open_integer(double number) {
   constexpr double kMost = 9e15;
   if (!(number >= 1 && number <= kMost) || number != std::floor(number)) return {};
@@ -35,7 +36,7 @@ std::optional<std::int64_t> open_integer(double number) {
   return is_open_product(integer) ? std::optional(integer) : std::nullopt;
 }
 
-// Dimensions stand in attributes as shapes, and as places and sizes of slices.
+// Attributes hold dimensions as shapes, as begins and sizes of slices, and as kOver and kTimes.
 Attributes sized_attributes(const Attributes& attributes, const OpenSizes& sizes) {
   Attributes made;
   std::optional<double> factor;

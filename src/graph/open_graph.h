@@ -23,42 +23,44 @@ std::vector<std::string> open_names(std::span<const Value> values);
 std::vector<Value> open_inputs(const Graph& graph);
 /// True when each open dimension of these inputs has a size.
 bool is_sized(std::span<const Value> inputs, const OpenSizes& sizes);
-/// Throws kFailedPrecondition, naming the input, when one has an open dimension without a size.
+/// Throws kFailedPrecondition if an input has an open dimension without a size; the message names
+/// the input.
 void check_sized(std::span<const Value> inputs, const OpenSizes& sizes);
 /// True when a dimension of the shape is open.
 bool has_open(const Shape& shape);
-/// True if `given` equals `shape` in all dimensions that are not open.
+/// True if `given` has the rank of `shape` and equals it in all dimensions that are not open.
 bool fits(const Shape& shape, const Shape& given);
 /// Returns the shape for these sizes; dimensions without a size stay open.
 Shape sized(const Shape& shape, const OpenSizes& sizes);
-/// Adds the sizes that a tensor of shape `given` shows for the open dimensions of an input. Throws
-/// kInvalidArgument, with a message that `who` begins, when the shape does not fit the input, a
-/// size is 0, or `sizes` has another size already.
+/// Adds the sizes that the open dimensions of `input` have in a tensor of shape `given`. Throws
+/// kInvalidArgument if the shape does not fit the input, a size is 0, or `sizes` has another size
+/// already. The message begins with `who`.
 void add_sizes(std::string_view who, const Value& input, const Shape& given, OpenSizes& sizes);
-/// Returns the attributes of an op that multiplies by a "factor". The number for an open dimension,
-/// for a product with one, or 1 ÷ such a number means the dimension: the attributes then have it,
-/// too, until it has a size.
+/// Returns the attributes of an op that multiplies by a "factor". Special numbers stand for open
+/// dimensions and for products with them. If `factor` or 1 ÷ `factor` is such a number, the
+/// attributes also hold the dimension, from which a SizedCopy computes the factor.
 Attributes factor_attributes(double factor);
-/// Returns the same for 1 ÷ the product of some dimensions.
+/// Returns such attributes for the factor 1 ÷ the product of `dimensions`.
 Attributes mean_attributes(std::vector<std::int64_t> dimensions);
 
-/// Returns the open dimension that a number stands for, or 1 ÷ the number; nothing of another one.
+/// Returns the open dimension that `number` or 1 ÷ `number` stands for; nothing if neither does.
 std::optional<std::int64_t> open_number(double number);
 
-/// A copy of a whole graph for some sizes: inputs and local variables have them, and the types of
-/// all other nodes are inferred anew. Nodes keep their ids and names, so that each value of the
-/// graph has one in the copy, but for those that are not defined for these sizes.
+/// A copy of a whole graph for given sizes. Inputs and local variables have these sizes, and the
+/// types of all other nodes are inferred anew. Nodes keep their ids and names, so each value of the
+/// graph has a counterpart in the copy, unless its node is not defined for these sizes.
 class SizedCopy {
  public:
   SizedCopy(const Graph& graph, OpenSizes sizes);
 
-  /// Copies the nodes that the graph got since the last copy.
+  /// Copies the nodes, assignments, contributions and names that the graph got since the last call.
   void follow();
 
   const OpenSizes& sizes() const { return sizes_; }
   Graph& graph() const { return *copy_; }
-  /// Returns the value in the copy; no value for no value. Throws kInvalidArgument, with the sizes,
-  /// as Graph::add does for sizes that do not fit.
+  /// Returns the counterpart of `value` in the copy; an empty value if `value` is empty. If the
+  /// value's node is not defined for these sizes, throws the error of Graph::add, with the sizes
+  /// added.
   Value of(const Value& value) const;
   std::vector<Value> of(std::span<const Value> values) const;
   Training of(const Training& training) const;
@@ -71,8 +73,8 @@ class SizedCopy {
 
   const OpenSizes sizes_;
   std::unique_ptr<Graph> copy_;
-  std::map<int, Error> undefined_;  // why nodes of these ids are not; a constant stands for each
-  std::size_t assigned_ = 0, contributed_ = 0;  // of the graph's
+  std::map<int, Error> undefined_;  // by id: why a node is not defined; a constant replaces it
+  std::size_t assigned_ = 0, contributed_ = 0;  // how many of the graph's are copied
 };
 
 }  // namespace paceline

@@ -39,7 +39,8 @@ Readers::Readers(const RewriteSource& source) : readers_(source.graph, &memory_)
   for (const Value& value : source.wanted()) add(value, nullptr);
 }
 
-// Readers are added in order, so a node that reads a value twice is the last reader.
+// Readers are added node by node: if a node reads a value twice, it is still the last reader the
+// second time.
 void Readers::add(Value value, const Node* reader) {
   std::pmr::vector<const Node*>& readers = readers_[value];
   if (readers.empty() || readers.back() != reader) readers.push_back(reader);

@@ -20,7 +20,7 @@ RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool ke
   if (options.fold_constants && evaluator != nullptr) {
     apply([&](const RewriteSource& source) { return with_folded_constants(source, *evaluator); });
   }
-  // Folding leaves dead nodes behind, which no later pass copies.
+  // Folding leaves dead nodes behind, which this pass does not copy.
   apply(options.merge_common ? with_merged_nodes : without_dead_nodes);
   if (options.bfloat16_products) {
     apply([&](const RewriteSource& source) {

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// Computes a node whose inputs are all constants; the graph does not know how.
+/// Computes a node whose inputs are all constants, since the graph itself has no kernels.
 class ConstantEvaluator {
  public:
   virtual ~ConstantEvaluator() = default;
@@ -20,11 +20,12 @@ class ConstantEvaluator {
 struct RewriteOptions {
   bool fold_constants = true;
   bool merge_common = true;
-  bool fuse = true;  // bias + activation, and element-wise chains
-  /// Operands of matrix products are rounded to bfloat16 and summed in float32; all else, the
-  /// contributions too, stays float32.
+  bool fuse = true;  // the passes with_fused_* and with_folded_batch_norm
+  /// Whether operands of matrix products are rounded to bfloat16. The products are summed in
+  /// float32, and all other values, also the contributions, stay float32.
   bool bfloat16_products = false;
-  /// True when the operands become float32 again, for a device that multiplies float32 faster.
+  /// Whether the rounded operands become float32 again, for a device that multiplies float32
+  /// faster.
   bool widened_products = false;
   bool channels_last = true;  // images are computed on as (N,H,W,C)
   bool inference = false;     // the roots are those of inference, not of training
@@ -39,11 +40,10 @@ struct RewrittenGraph {
 /// moves the bytes of all of them.
 std::int64_t count_reorders(const Graph& graph);
 
-/// Copies what `roots` and the graph's assignments need (dead nodes are left out; all assignments
-/// are kept when `keep_assignments`) and applies the passes. Inputs, variables and locals keep
-/// their names. If `evaluator` is null, no constant is folded. Without `inference` roots keep their
-/// values bit for bit, except for the rounding of with_folded_constants and with_fused_loss and the
-/// precision that bfloat16_products asks for.
+/// Copies the nodes that `roots` and, with `keep_assignments`, the graph's assignments need, and
+/// applies the passes. Inputs, variables and locals keep their names. If `evaluator` is null, no
+/// constant is folded. Without `inference`, roots keep their values bit for bit, except for the
+/// rounding that passes.h names for some passes.
 RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool keep_assignments,
                        const RewriteOptions& options, ConstantEvaluator* evaluator);
 

@@ -124,7 +124,8 @@ TEST_F(RewriteTest, ARootMayFold) {
   EXPECT_EQ(evaluate(result.roots[0], {}).item<float>(), 6);
 }
 
-/// Returns the ops with one that makes a vector of `elements` elements and must not run.
+/// Returns all small ops and "spread", which makes a vector of `elements` elements and must not
+/// run.
 OpRegistry with_spread(std::int64_t elements) {
   OpRegistry ops = small_ops::all();
   ops.add(small_ops::make(
@@ -149,7 +150,7 @@ TEST_F(RewriteTest, FoldsNothingWithoutAnEvaluatorAndNothingThatWouldGrow) {
   EXPECT_THAT(op_names(kept), ElementsAre("constant", "spread"));
 }
 
-// 2^64 bytes are not none.
+// The size of the result, 2^64 bytes, must not wrap around to 0.
 TEST_F(RewriteTest, WhatNoMemoryHoldsIsNotFolded) {
   const OpRegistry ops = with_spread(std::int64_t{1} << 62);
   Graph large(ops);

@@ -20,7 +20,7 @@ struct NumberRange {
 };
 
 constexpr float kAnyNumber = std::numeric_limits<float>::max();
-constexpr float kMostPeriod = float{1 << 24};  // whole numbers up to it are floats
+constexpr float kMostPeriod = float{1 << 24};  // a float holds each whole number up to it
 
 // The ranges leave out 1 for Adam's decays, since its bias correction would divide by zero.
 std::vector<NumberRange> ranges_of(RuleKind kind) {
@@ -68,7 +68,7 @@ void check_number(const Rule& rule, const NumberRange& range, float number) {
                                                        range.name, number, range_text(range)));
 }
 
-// A rule that reads the count keeps it in a slot, and so in checkpoints.
+// A rule that reads the count keeps the count in the slot "t", so checkpoints have it.
 std::vector<SlotSpec> custom_slots(const RuleProgram& program) {
   std::vector<SlotSpec> slots = program.slots;
   if (program.reads_count()) slots.push_back({"t", true, 0});

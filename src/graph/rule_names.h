@@ -6,7 +6,8 @@
 
 namespace paceline {
 
-/// The names in the order of RuleKind. A custom rule's program has the rule's own name.
+/// The names in the order of RuleKind. That of a custom rule is empty here: the rule's program has
+/// it.
 inline constexpr std::array<std::string_view, 12> kRuleNames = {
     "sgd", "momentum", "adam",   "adagrad", "rmsprop", "ftrl",
     "ema", "add",      "assign", "adamw",   "",        "delayed_nesterov"};

@@ -91,8 +91,8 @@ void check_results(const RuleProgram& program) {
   }
 }
 
-// Returns, for each element step, the last one that reads its result; for a result of the program,
-// the end of the program.
+// Returns, for each element step, the index of the last step that reads its result, 0 if none does.
+// For a result of the program, returns the number of steps.
 std::vector<std::size_t> last_reads_of(const RuleProgram& program) {
   std::vector<std::size_t> last(program.element_steps.size(), 0);
   for (std::size_t j = 0; j < program.element_steps.size(); ++j) {
@@ -106,7 +106,8 @@ std::vector<std::size_t> last_reads_of(const RuleProgram& program) {
   return last;
 }
 
-// Takes the first word of the text, and the character after it.
+// Removes the text's first word, which `end` or the end of the text ends, and the character after
+// it; returns the word.
 std::string_view take_word(std::string_view& text, char end) {
   const std::size_t length = std::min(text.find(end), text.size());
   const std::string_view word = text.substr(0, length);
@@ -207,8 +208,8 @@ void RuleProgram::complete() {
     element_ops.push_back(op == nullptr ? 0 : std::uint8_t(op - fusable_ops().data()));
   }
   last_reads = last_reads_of(*this);
-  // Extents fit each other for all variables if they do for one whose dimensions are unlike all
-  // others.
+  // Extents that fit each other in a variable of 2 by 3 fit in all variables: 2 and 3 differ from
+  // each other and from the 1 by 1 of a single number.
   if (whole) step_extents({2, 3});
 }
 

@@ -1,4 +1,4 @@
-// The program of a rule of one's own, in the form that travels to a ps.
+// The program of a custom rule, in the form in which workers send it to a ps.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace paceline {
 
-/// Steps of two kinds, both in the form of fused_elementwise. Scalar steps are computed once for a
-/// contribution; besides the fusable ops they know "number", which has no operand. Element steps
-/// are computed for each element.
+/// A program has steps of two kinds, both in the form of fused_elementwise. Scalar steps are
+/// computed once for each contribution; besides the fusable ops there is "number", a constant
+/// without operands. Element steps are computed for each element.
 ///
-/// A whole program computes each element step for all of its variable before the next one. The
-/// results are matrices, or one number; among the steps are "matmul a b n", where bit 0 of n
-/// transposes a and bit 1 b, and "reduce_sum a", the sum of all elements.
+/// A whole program computes each element step for the whole variable before the next step. The
+/// result of a step is a matrix or one number. Further steps are "matmul a b n", where bit 0 of n
+/// transposes a and bit 1 transposes b, and "reduce_sum a", the sum of all elements.
 struct RuleProgram {
   /// Inputs of a scalar step.
   enum ScalarInput : std::uint8_t { kLearningRate, kCount, kScalarInputs };
@@ -35,15 +35,15 @@ struct RuleProgram {
       code;                     // empty in all processes but the one that defines the rule
   std::vector<SlotSpec> slots;  // the slots that are as large as the variable
   std::vector<FusedStep> scalar_steps, element_steps;
-  /// The new value, then the new slots: each the result of an element step, or the input that it
-  /// replaces.
+  /// The new value, then the new slots. Each is the result of an element step, or the input with
+  /// the old value, which then stays as it is.
   std::vector<FusedOperand> results;
 
-  // complete() makes these from the others.
-  /// The place of each element step's op among fusable_ops().
+  // complete() computes the next two members from those above.
+  /// The index of each element step's op in fusable_ops(); 0 for a matrix step.
   std::vector<std::uint8_t> element_ops;
-  /// For each element step, the last step that reads its result; the number of steps if the program
-  /// returns it.
+  /// For each element step, the index of the last step that reads its result; the number of steps
+  /// if the result is one of the program's.
   std::vector<std::size_t> last_reads;
 
   /// Rows and columns. One number is 1 by 1.
@@ -52,10 +52,12 @@ struct RuleProgram {
     std::int64_t elements() const { return rows * columns; }
     bool operator==(const Extent&) const = default;
   };
-  /// The extents of the results of a whole program's element steps, for a variable. Throws
-  /// kInvalidArgument naming the rule when they do not fit one another.
+  /// Returns the extents of the results of a whole program's element steps, for a variable of
+  /// extent `variable`. Throws kInvalidArgument, naming the rule, if extents do not fit one
+  /// another.
   std::vector<Extent> step_extents(const Extent& variable) const;
-  /// The most elements that results of a whole program's steps have at a time.
+  /// Returns the most elements that a whole program needs at a time for the scaled gradient and for
+  /// those results of steps that are still to be read.
   double most_elements(const Extent& variable) const;
   Extent operand_extent(const FusedOperand& operand, const Extent& variable,
                         std::span<const Extent> steps) const;
@@ -69,23 +71,24 @@ struct RuleProgram {
     return ((int(matmul.number) >> operand) & 1) != 0;
   }
 
-  /// The input of an element step that is scalar `index`: one of ScalarInput, or kScalarInputs + i
-  /// for the result of scalar step i.
+  /// Returns the number of the element steps' input that is scalar `index`. This index is one of
+  /// ScalarInput, or kScalarInputs + i for the result of scalar step i.
   int scalar_input(int index) const { return kFirstSlot + int(slots.size()) + index; }
   /// Returns how many scalars there are, the inputs included.
   std::size_t scalar_count() const { return kScalarInputs + scalar_steps.size(); }
-  /// True when some step reads the count.
+  /// True if some step reads the count, or the program is code.
   bool reads_count() const;
 
-  /// Writes the program as text, a line for each slot, step and result.
+  /// Returns the program as text, with a line for the name and one for each slot, step and result.
   std::string text() const;
   /// Reads such a text. Throws kInvalidArgument on anything else.
   static RuleProgram parse(std::string_view text);
-  /// Checks the program and fills in the rest of it. Throws kInvalidArgument naming the rule.
+  /// Checks the program, and computes element_ops and last_reads. Throws kInvalidArgument, naming
+  /// the rule, if the program is not valid.
   void complete();
-  /// The input that result `result` replaces.
+  /// Returns the input that result `result` replaces.
   static FusedOperand replaced(std::size_t result);
-  /// Throws kInvalidArgument naming the rule.
+  /// Throws kInvalidArgument, with the rule's name and `why`.
   [[noreturn]] void refuse(const std::string& why) const;
 
   bool operator==(const RuleProgram& other) const { return text() == other.text(); }

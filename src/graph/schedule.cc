@@ -19,7 +19,7 @@ void expect_positive(std::int64_t steps, std::string_view what) {
   expect(steps > 0, fmt::format("{} is {}; it must be 1 or more", what, steps));
 }
 
-/// step / steps, at most 1.
+/// Returns step / steps, at most 1.
 double part_of(std::int64_t step, std::int64_t steps) {
   return std::min(1.0, double(step) / double(steps));
 }

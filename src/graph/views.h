@@ -1,4 +1,4 @@
-// Values that lie in another's memory.
+// Values that lie in the memory of another value.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// True when all of the node's outputs lie in its input 0, each at a place where kernels take their
-/// operands (a multiple of kBufferAlignment bytes). A plan then runs no kernel for the node.
+/// True if all of the node's outputs lie in the memory of its input 0, each at a multiple of
+/// kBufferAlignment bytes, as kernels need it. A plan runs no kernel for such a node.
 bool is_view(const Node& node);
 /// Returns the offset in bytes at which an output of a view begins in input 0.
 std::size_t view_offset(const Node& node, int output);

@@ -20,8 +20,8 @@
 namespace paceline {
 namespace {
 
-/// A device that computes on this machine's cores. The first of its tables that has a kernel for an
-/// op provides it.
+/// A device that computes on this machine's cores. A node's kernel comes from the first of the
+/// device's tables that has one for it.
 class HostDevice : public Device {
  public:
   HostDevice(const DeviceOptions& options, std::vector<KernelTable> tables);
@@ -86,7 +86,7 @@ std::unique_ptr<Kernel> HostDevice::make_kernel(const Node& node) {
                                                 kind_, name_of(dtype)));
 }
 
-// The naive kernels handle what the fast ones lack.
+// Naive kernels compute the ops and types that have no fast kernel.
 std::unique_ptr<Device> make_cpu(const DeviceOptions& options, Clock&) {
   std::vector<KernelTable> tables;
   tables.push_back(cpu_kernels());

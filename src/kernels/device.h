@@ -31,24 +31,25 @@ struct DeviceOptions {
   bool cuda_deterministic = false;  // cuda: uses only deterministic kernels
 };
 
-/// Kernels and copies run in the order of their calls; the host may be ahead of them. A device that
-/// computes on the host runs each one before the call returns.
+/// Kernels and copies run in the order of their calls, and the host may be ahead of them. A device
+/// that computes on the host runs each of them before the call returns.
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;  // "cpu:0"
-  /// The device keeps what its kernels share (threads); it must outlive them. Throws kNotFound
-  /// "[op] has no kernel on cpu for float16" if there is none.
+  /// Makes the kernel of a node. The device keeps what its kernels share, such as threads, and must
+  /// outlive them. Throws kNotFound "[op] has no kernel on cpu for float16" if there is no kernel.
   virtual std::unique_ptr<Kernel> make_kernel(const Node& node) = 0;
-  /// Zero-filled memory in space(), which kernels read and write. The device must outlive it.
+  /// Returns zero-filled memory in space() for kernels to read and write. The device must outlive
+  /// it.
   virtual Buffer allocate(std::size_t bytes) = 0;
   /// The space of the device's memory. All memory that a kernel reads or writes must lie there.
   virtual MemorySpace space() const { return {}; }
-  /// Copies from the host's memory, which must not change until the copy was made.
+  /// Copies from the host's memory at `from`, which must not change until the copy is made.
   virtual void upload(void* to, const void* from, std::size_t bytes) {
     copy_bytes(to, from, bytes);
   }
-  /// Copies to the host's memory, which nobody may use until the copy was made.
+  /// Copies to the host's memory at `to`, which nobody may use until the copy is made.
   virtual void download(void* to, const void* from, std::size_t bytes) {
     copy_bytes(to, from, bytes);
   }
@@ -66,8 +67,8 @@ class Device {
   virtual void wait(const Event& event) { event.synchronize(); }
   /// The device's threads on this machine's cores, for other work of a step between two kernels.
   virtual ThreadPool& threads() = 0;
-  /// Sentences about kernels that were made and are slower than possible, with a remedy: for
-  /// example, ops without a kernel here, which the host computes.
+  /// Returns sentences about kernels that are slower than they could be, with remedies. For
+  /// example, they name ops that the host computes because the device has no kernel for them.
   virtual std::vector<std::string> remarks() const { return {}; }
   /// Called once per plan, before its kernels are made, with the FLOPs of one run.
   virtual void begin_plan(double /*total_flops*/) {}

@@ -14,7 +14,7 @@ struct DeviceOptions;
 /// A row of the table in device.cc.
 struct DeviceKind {
   std::string_view name;        // "cpu"
-  bool shares_cores = false;    // its tasks and towers need a core each, and share the machine's
+  bool shares_cores = false;    // its tasks and towers share this machine's cores
   bool is_simulated = false;    // its time follows from DeviceOptions, and it computes if asked to
   bool meets_roof = false;      // this machine's roof bounds it
   bool needs_hardware = false;  // a machine may lack its hardware

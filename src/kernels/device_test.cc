@@ -344,8 +344,8 @@ class OnceLateClock : public ManualClock {
   milliseconds late_{10};
 };
 
-// Steps after a late wait catch up only by their own time. Waits of the host in between still take
-// their time.
+// After a wait that ended late, simulated steps catch up only by their own time. Time that the host
+// spends between them still passes.
 TEST(SimLateTest, CatchingUpHidesNoWaitOfTheHost) {
   OnceLateClock clock;
   SimTimeline timeline(clock);
@@ -390,7 +390,7 @@ TEST(SimOutputTest, OtherIndicesAreZeroed) {
   EXPECT_THAT(out.data<std::int32_t>(), testing::ElementsAre(0, 0, 0));
 }
 
-/// Runs a device that only takes time on a float32 output of sevens; returns that output.
+/// Fills a float32 output with sevens, runs a kernel on it that only takes time, and returns it.
 Tensor left_of_sevens(std::int64_t size) {
   ManualClock clock;
   const auto device = make_device(sim_options(0, 1), clock);
@@ -408,7 +408,7 @@ TEST(SimOutputTest, FewNumbersAreZeroed) {
   EXPECT_THAT(left_of_sevens(256).data<float>(), testing::Each(0));
 }
 
-// Filling them would take time.
+// Zeroing a large output would take time, so a simulated kernel leaves the output as it was.
 TEST(SimOutputTest, ManyNumbersAreLeftAsTheyWere) {
   EXPECT_THAT(left_of_sevens(257).data<float>(), testing::Each(7));
 }

@@ -14,7 +14,7 @@ namespace paceline {
 
 namespace {
 
-// Tensors as a device reaches them: in place, or in its own memory.
+// Tensors where a device's kernels can use them: in place, or as copies in the device's memory.
 class OnDevice {
  public:
   OnDevice(std::span<const Tensor> tensors, Device& device) : tensors_(tensors), device_(device) {

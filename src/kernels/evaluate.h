@@ -24,7 +24,7 @@ std::vector<Tensor> evaluate_graph(std::span<const Value> roots, const Feeds& fe
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs, Device& device,
                                   const StepIdentity& step = {});
 
-/// `device` must outlive it.
+/// Folds constants with the kernels of `device`, which must outlive this object.
 class KernelConstantEvaluator : public ConstantEvaluator {
  public:
   explicit KernelConstantEvaluator(Device& device) : device_(device) {}

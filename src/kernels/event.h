@@ -5,8 +5,8 @@
 
 namespace paceline {
 
-/// The event has happened once everything requested from the device before its recording is done.
-/// An empty event has always happened: a device that computes on the host gives it.
+/// The event has happened once everything requested from the device before its recording is done. A
+/// device that computes on the host returns empty events, which count as having happened.
 class Event {
  public:
   /// The queue in which events are recorded. It must outlive them.

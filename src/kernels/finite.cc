@@ -9,7 +9,7 @@ namespace paceline {
 namespace {
 
 constexpr std::uint32_t kExponent = 0x7f800000;
-// Checks this many numbers before a branch; a loop without branches is vectorised.
+// How many numbers are checked between two branches: a loop without branches is vectorised.
 constexpr std::size_t kFiniteBlock = 1024;
 constexpr std::size_t kFiniteLanes = 8;
 
@@ -17,8 +17,8 @@ bool is_not_finite(float value) {
   return (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent;
 }
 
-// Each lane becomes NaN once one of its values, times zero, is not zero. With a fixed number of
-// lanes the compiler vectorises the loop without any option.
+// A finite value times 0 is 0, any other is NaN, and a lane that has added NaN stays NaN. With a
+// fixed number of lanes, the compiler vectorises the loop without any option.
 bool all_finite(std::span<const float> values) {
   std::array<float, kFiniteLanes> lanes{};
   const std::size_t whole = values.size() / kFiniteLanes * kFiniteLanes;

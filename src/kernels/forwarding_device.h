@@ -1,4 +1,4 @@
-// A device with a layer around it. This file has the code that only forwards.
+// Base classes for layers around a device and its kernels. They only forward calls.
 #pragma once
 
 #include <memory>

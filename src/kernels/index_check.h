@@ -14,8 +14,8 @@ namespace paceline {
 [[noreturn]] void refuse_index(const Node& node, std::string_view what, std::int32_t index,
                                std::int64_t at, std::int64_t limit);
 
-/// Throws kInvalidArgument "[op] node: label 12 at 3 is outside [0,10)" for the first index that is
-/// outside.
+/// Throws kInvalidArgument "[op] node: label 12 at 3 is outside [0,10)" for the first index outside
+/// [0, limit), if there is one. `what` is "label" or "id".
 void check_indices(const Node& node, std::string_view what, std::span<const std::int32_t> indices,
                    std::int64_t limit);
 

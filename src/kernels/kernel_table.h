@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> make_float_kernel_of(const Node& node, ThreadPool& pool)
   return std::make_unique<K>(node, pool);
 }
 
-/// A kernel from a plain function of node and views, on the calling thread.
+/// A kernel that runs a plain function on the calling thread.
 class PlainKernel : public Kernel {
  public:
   using Function = void (*)(const Node&, const KernelCall&);
@@ -55,8 +55,8 @@ class PlainKernel : public Kernel {
   Function function_;
 };
 
-/// Makes naive kernels: calls `F<T>::run(node, call)` with T float or double, as output 0's type
-/// says.
+/// Makes a kernel that calls `F<T>::run(node, call)`, where T is float or double as output 0's type
+/// says. Returns null for other types.
 template <template <typename> class F>
 std::unique_ptr<Kernel> make_naive_kernel_of(const Node& node, ThreadPool&) {
   switch (node.outputs()[0].dtype) {

@@ -45,7 +45,7 @@ class KernelMeter {
   // The device and its kernels call the functions below.
   bool times_this_thread() const { return timed_thread_ == std::this_thread::get_id(); }
   const Clock& clock() const { return clock_; }
-  /// The reference is valid as long as the meter.
+  /// Returns the counter of an op. The reference is valid as long as the meter.
   Counter& counter(const std::string& op);
 
  private:

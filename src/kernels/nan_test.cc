@@ -36,7 +36,7 @@ class NanTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Devices, NanTest, testing::Values("naive", "cpu"),
                          [](const auto& test) { return std::string(test.param); });
 
-/// Returns ones of a shape, with NaN at one place.
+/// Returns a tensor of ones, with NaN as element `at`.
 Tensor with_nan(const Shape& shape, std::int64_t at) {
   Tensor x(DType::kFloat32, shape);
   std::ranges::fill(x.data<float>(), 1.0f);

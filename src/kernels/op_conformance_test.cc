@@ -131,7 +131,7 @@ Tensor run_in_place(const Node& node, std::vector<Tensor> inputs, int i, Device&
   return outputs[0];
 }
 
-/// The inputs whose memory output 0 may take.
+/// Returns the numbers of the inputs whose memory output 0 may take.
 std::vector<int> inputs_in_place(const Node& node) {
   std::vector<int> inputs;
   for (const int i : node.op().in_place) {

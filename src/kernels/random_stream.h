@@ -12,7 +12,7 @@ namespace paceline {
 
 class RandomStream {
  public:
-  /// Tasks up to 2^16 and steps up to 2^48 have separate words.
+  /// Tasks below 2^16 and steps below 2^48 have separate words.
   RandomStream(const StepIdentity& step, std::string_view stream)
       : key_(random_key(step.seed, stream)),
         high_((std::uint64_t(step.task) << 48) ^ std::uint64_t(step.step)) {}

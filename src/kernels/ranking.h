@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// Returns NaN if one of them is NaN.
+/// Returns the larger operand, or NaN if an operand is NaN.
 template <typename T>
 T larger(T a, T b) {
   return a > b || a != a ? a : b;
@@ -18,14 +18,14 @@ T smaller(T a, T b) {
   return a < b || a != a ? a : b;
 }
 
-/// Returns the index of the first of equal elements.
+/// Returns the index of the largest element; of equal ones, that of the first.
 template <typename T>
 std::int32_t index_of_largest(const T* x, std::int64_t columns) {
   return std::int32_t(std::max_element(x, x + columns) - x);
 }
 
-/// The first of equal elements ranks higher, so that with k = 1 this agrees with index_of_largest.
-/// NaN is never among the largest.
+/// True if element `index` is among the k largest. Of equal elements the first ranks highest, so
+/// with k = 1 the result agrees with index_of_largest. NaN is never among the largest.
 template <typename T>
 bool among_largest(const T* x, std::int64_t columns, std::int64_t index, std::int64_t k) {
   const T own = x[index];

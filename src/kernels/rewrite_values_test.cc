@@ -232,8 +232,8 @@ TEST_F(RewriteValuesTest, OfAConvolutionalNetworkWithItsGradients) {
   const Value h = dense(reshape(pooled, {3, -1}), 4, "dense");
   const Value loss = reduce_mean(square(h));
   const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
-  EXPECT_EQ(count_reorders(*result.graph), 3);  // reorders x, its values before the dense layer,
-                                                // and its gradient
+  EXPECT_EQ(count_reorders(*result.graph), 3);  // reorders x, the input of the dense layer, and
+                                                // the gradient of that input
   EXPECT_EQ(count(*result.graph, "relu_max_pool2d"), 1U);
   for (const char* op : {"conv2d_activation", "max_pool2d", "relu", "relu_grad"}) {
     EXPECT_EQ(count(*result.graph, op), 0U) << op;

@@ -1,4 +1,4 @@
-// Update rules on memory: one pass over a range of a variable's elements, or over rows of it.
+// Update rules on memory: for a range of a variable's elements, some of its rows, or all of it.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct RuleStep {
   float clip_scale = 1;    // factor of the gradient
   float weight_decay = 0;  // weight_decay·w is added to the scaled gradient
   std::int64_t count = 1;  // Adam's t: 1 for the first contribution
-  /// Above 0, the last slot is a moving average of the variable, which the same pass updates after
-  /// the rule: a ← average_decay·a + (1 − average_decay)·w.
+  /// If above 0, the last slot is a moving average of the variable, which the same pass updates
+  /// after the rule: a ← average_decay·a + (1 − average_decay)·w.
   float average_decay = 0;
   /// If true, a gradient is not applied from its first NaN or infinity on (apply_rule). For rows
   /// and whole variables, the caller of the kernels refuses such a gradient.
@@ -33,14 +33,15 @@ struct RuleRange {
   std::span<const float> gradient;
 };
 
-/// Applies the rule to the range, element by element: splitting a range changes no bit. Clip scale
-/// and weight decay are for gradients: ema, add and assign take their contribution unchanged.
-/// Returns the number of elements that were applied: all of them; or, if the gradient must be
-/// finite and is not, those before its first bad one, or somewhat fewer.
+/// Applies the rule to the range, element by element, so splitting a range changes no bit of the
+/// result. Clip scale and weight decay are for gradients: ema, add and assign take their
+/// contribution unchanged. Returns the number of elements to which the rule was applied. These are
+/// all elements or, if the gradient must be finite and is not, those before its first bad element,
+/// or somewhat fewer.
 std::size_t apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range);
 
-/// A whole float32 variable as a matrix: dimension 0 by the product of the others. Slot pointers as
-/// in RuleRange.
+/// A whole float32 variable as a matrix, whose columns are the product of all dimensions after the
+/// first. Slot pointers are as in RuleRange.
 struct RuleWhole {
   float* values;
   std::span<float* const> slots;
@@ -48,14 +49,13 @@ struct RuleWhole {
   std::int64_t rows, columns;
 };
 /// Applies a rule that needs its whole variable (Rule::whole); apply_rule handles all other rules.
-/// Its steps have memory of their own (RuleProgram::most_elements), which the thread keeps for the
-/// next call.
+/// The results of the rule's steps lie in memory (RuleProgram::most_elements) that the calling
+/// thread keeps for its next call.
 void apply_rule_to_whole(const Rule& rule, const RuleStep& step, const RuleWhole& whole,
                          ThreadPool& pool);
 
-/// Applies the rule to rows ids[0 … rows) of a variable of `row_size` columns; ids are unique and
-/// within the variable (the caller checks this). All other rows keep value and slots. Not for ema,
-/// where every row would have to decay.
+/// Rows of a float32 variable with `row_size` columns. The ids are unique and within the variable,
+/// which the caller checks. Slot pointers are as in RuleRange.
 struct RuleRows {
   float* values;
   std::span<float* const> slots;
@@ -63,6 +63,8 @@ struct RuleRows {
   const float* gradient;  // (ids.size(), row_size)
   std::int64_t row_size;
 };
+/// Applies the rule to the rows with these ids; all other rows keep their values and slots. Not for
+/// ema, which would have to decay every row.
 void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& rows);
 
 }  // namespace paceline

@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Returns `axis` of a tensor of `rank` dimensions, counted from 0. A negative axis counts from the
-/// end.
+/// Returns the index, from 0, of the dimension `axis` in a tensor of `rank` dimensions. A negative
+/// `axis` counts from the end.
 constexpr int axis_from_start(std::int64_t axis, int rank) {
   return int(axis < 0 ? axis + rank : axis);
 }

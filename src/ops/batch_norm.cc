@@ -34,7 +34,7 @@ void expect_slope(const OpInputs& in) {
   }
 }
 
-/// Checks the inputs: x, gains, offsets, and `count` − 3 statistics of the channels.
+/// Checks the `count` inputs: x, gains, offsets and, if there are five, means and variances.
 ImageShape expect_normalized(const OpInputs& in, std::size_t count) {
   in.expect_count(count);
   expect_one_float_type(in, count);

@@ -21,8 +21,8 @@ struct Operands {
   Value a, b;
 };
 
-/// Makes the gradient of a binary op. `derivatives` returns the gradients of both operands in the
-/// output's shape.
+/// Makes the gradient function of a binary op. `derivatives` returns the gradients of both operands
+/// in the output's shape.
 template <typename F>
 auto gradient_of(F derivatives) {
   return [derivatives](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
@@ -38,7 +38,7 @@ Op binary(const char* name, F derivatives) {
   op.infer = infer_binary;
   op.gradient = gradient_of(derivatives);
   op.cost = fusable_cost(name);
-  // If an operand repeats, it is smaller than the output, so its memory is never used.
+  // An operand that is broadcast is smaller than the output, so the output never takes its memory.
   op.in_place = {0, 1};
   return op;
 }
@@ -51,8 +51,9 @@ Operands divided(Value condition, Value dy) {
   return {where(condition, dy, zero), where(condition, zero, dy)};
 }
 
-/// By the base: b·a^(b−1), or 0 where b is 0. By the exponent: a^b·ln a, or 0 where a is not above
-/// 0: there only some exponents are allowed, so no derivative exists.
+/// The derivative by the base is b·a^(b−1), or 0 where b is 0. That by the exponent is a^b·ln a. It
+/// counts as 0 where a is not above 0: such powers exist for some exponents only, so they have no
+/// derivative.
 Operands derivatives_of_pow(const Node& node, Value dy) {
   const Value a = node.input(0), b = node.input(1), zero = scalar_like(dy, 0);
   const Value by_base = where(b, mul(b, pow(a, b - 1)), zero);
@@ -62,7 +63,7 @@ Operands derivatives_of_pow(const Node& node, Value dy) {
 
 Op comparison(const char* name) {
   Op op = binary(name, [](const Node&, Value) { return Operands{}; });
-  // The function only jumps and is otherwise constant, so its gradient is 0.
+  // A comparison is constant except where it jumps, so its gradient is 0.
   op.gradient = [](const Node&, std::span<const Value>) { return std::vector<Gradient>(2); };
   return op;
 }

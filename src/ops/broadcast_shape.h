@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// Nothing when the shapes do not fit.
+/// Returns the shape to which both shapes are broadcast; nothing if they do not fit.
 std::optional<Shape> broadcast_shape(const Shape& a, const Shape& b);
 
 /// Returns the gradient of a value of `shape` that was broadcast: `gradient`, summed over the

@@ -1,5 +1,5 @@
-// The list of the library's ops, with one line for each family. Each family has the file of its
-// name.
+// The list of the library's ops, with one line for each family. Each family is defined in the file
+// of its name: add_bias_ops() in bias.cc.
 #pragma once
 
 #include "paceline/op.h"
@@ -8,7 +8,7 @@ namespace paceline {
 
 void add_source_ops(OpRegistry& ops);  // input, variable, local, constant
 void add_binary_ops(OpRegistry& ops);  // add, sub, …, pow, comparisons
-// scale, relu, …, square and the ops of their gradients
+// scale, relu, …, erf and the ops of their gradients
 void add_elementwise_ops(OpRegistry& ops);
 void add_where_ops(OpRegistry& ops);
 void add_cast_ops(OpRegistry& ops);
@@ -25,7 +25,7 @@ void add_cumulative_sum_ops(OpRegistry& ops);
 void add_softmax_ops(OpRegistry& ops);
 void add_layer_norm_ops(OpRegistry& ops);
 
-void add_matmul_ops(OpRegistry& ops);  // matmul, batch_matmul
+void add_matmul_ops(OpRegistry& ops);  // matmul, batch_matmul, matmul_bfloat16
 void add_loss_ops(OpRegistry& ops);
 void add_conv2d_ops(OpRegistry& ops);
 void add_pool2d_ops(OpRegistry& ops);

@@ -11,7 +11,8 @@ std::vector<ValueType> infer_cast(const OpInputs& in) {
   return {{in.attributes.get<DType>("dtype"), in.shape(0)}};
 }
 
-/// A small change of the input changes the output only if both types are floating.
+/// The gradient is empty unless both types are floating: only then does a small change of the input
+/// change the output.
 std::vector<Gradient> gradient_of_cast(const Node& node, std::span<const Value> dy) {
   const DType from = node.input(0).dtype();
   if (!is_floating(from) || !is_floating(dy[0].dtype())) return {{}};

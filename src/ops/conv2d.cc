@@ -16,7 +16,7 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
-/// Window of weights (O,C/groups,height,width).
+/// Returns the window of weights of shape (O,C/groups,height,width).
 Window2d window_over(const OpInputs& in, const Shape& weights) {
   Window2d window = Window2d::of(in.attributes);
   window.size = {weights[2], weights[3]};
@@ -49,7 +49,7 @@ std::vector<ValueType> infer_conv2d(const OpInputs& in) {
   return {{in.dtype(0), y.shape(channels_last(in.attributes))}};
 }
 
-/// Checks input i, the dy of a convolution's windows over images (n,c,h,w).
+/// Fails unless input i has the shape of dy, the gradient of x convolved with such weights.
 void expect_conv_gradient(const OpInputs& in, int i, const ImageShape& x, const Shape& weights) {
   expect_weights(in, x, weights);
   const auto [h, w] = expect_windows(in, window_over(in, weights), x);
@@ -101,7 +101,8 @@ std::vector<Gradient> conv2d_gradient(const Node& node, std::span<const Value> d
   return gradients;
 }
 
-/// The attribute "activation" is relu or leaky_relu; the latter has a "slope".
+/// The attribute "activation" is relu or leaky_relu. "slope" must be set for both; it is 0 for
+/// relu.
 std::vector<ValueType> infer_conv2d_activation(const OpInputs& in) {
   const std::string& activation = in.attributes.get<std::string>("activation");
   if (activation != "relu" && activation != "leaky_relu") {
@@ -111,8 +112,8 @@ std::vector<ValueType> infer_conv2d_activation(const OpInputs& in) {
   return infer_conv2d(in);
 }
 
-/// `dy` is the value with the output's shape. Each of its elements is multiplied by all weights of
-/// its output channel.
+/// `dy` is the output of the convolution, or its gradient. Each element of `dy` takes a product
+/// with each weight of the element's output channel.
 Cost conv2d_cost(const Node& node, const Value& dy, const Shape& weights) {
   const double products = double(weights[1] * weights[2] * weights[3]);
   return {2 * products * double(dy.shape().elements()), moved_bytes(node)};

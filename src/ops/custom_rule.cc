@@ -17,7 +17,7 @@ namespace {
 
 using Kind = FusedOperand::Kind;
 
-// Writes the steps that some values of a graph need.
+// Writes the steps that compute the new value and slots of a rule.
 class RuleProgramWriter {
  public:
   RuleProgramWriter(RuleProgram& program, const RuleTerms& terms)
@@ -45,8 +45,8 @@ class RuleProgramWriter {
   static Key key(const Value& value) { return {value.node().id(), value.output()}; }
 
   bool is_number(const Value& value) const { return value.shape().elements() == 1; }
-  /// If the rule needs the whole variable, matrices between its terms and its results may have
-  /// other sizes.
+  /// True for a value that has elements, as the variable has. In a rule for whole variables,
+  /// matrices between the terms and the results may have other sizes than the variable.
   bool is_element(const Value& value) const {
     return program_.whole ? value.shape().rank() == 2 : value.shape() == element_;
   }
@@ -98,7 +98,8 @@ class RuleProgramWriter {
     });
   }
 
-  /// Adds a step that is not element-wise. Returns false if the node's op is none of these steps.
+  /// Adds the node as a step that is not element-wise, a matmul or a sum of all elements. Returns
+  /// false if the node is neither.
   bool add_matrix_step(const Node& node) {
     FusedStep step{node.op().name, {}, 0};
     const Attributes& attributes = node.attributes();
@@ -136,7 +137,7 @@ class RuleProgramWriter {
     return {Kind::kInput, program_.scalar_input(index)};
   }
 
-  // A result that is neither a step, nor the value that it replaces, needs a step that copies it.
+  // A result that is neither a step nor the input that it replaces needs a step that copies it.
   void add_result(const Value& value) {
     FusedOperand result = element_operand(value);
     if (result.kind == Kind::kInput && result != RuleProgram::replaced(program_.results.size())) {

@@ -31,7 +31,7 @@ TEST(CustomRule, IsTheStepsOfItsUpdate) {
             "rule own\nelement mul i2 i1\nelement sub i0 t0\nresult t1\n");
 }
 
-// 1 − 0.5ᵗ is one number.
+// 1 − exp(−0.5·t) is a number that is computed once, not for each element.
 TEST(CustomRule, ComputesNumbersApart) {
   const Rule rule = rule_of([](const RuleTerms& r) {
     return RuleUpdate{r.value - r.gradient / (1 - exp(r.count * -0.5)), {}};

@@ -17,7 +17,7 @@ std::vector<ValueType> infer_unary(const OpInputs& in) {
   return {in.types[0]};
 }
 
-/// Inputs: dy, and x or y. All have one shape.
+/// Inputs: dy, and x or y; both have the same shape.
 std::vector<ValueType> infer_gradient(const OpInputs& in) {
   in.expect_count(2);
   expect_one_float_type(in, in.types.size());
@@ -30,7 +30,7 @@ std::vector<ValueType> infer_with_number(const OpInputs& in, const char* attribu
   return in.types.size() == 2 ? infer_gradient(in) : infer_unary(in);
 }
 
-/// `derivative` returns dx from the node and dy.
+/// Makes an op with one input. `derivative` returns dx for a node of the op and its dy.
 template <typename F>
 Op unary(const char* name, F derivative) {
   Op op;

@@ -45,8 +45,8 @@ std::string shapes_str(const OpInputs& in) {
   return in.shape(0).str() + " with " + in.shape(1).str();
 }
 
-// A part is contiguous if its last dimensions are whole, the one before them is cut, and all
-// earlier ones have one element.
+// A part is contiguous if it covers its last dimensions wholly, may cut the dimension before them,
+// and has one element in all earlier dimensions.
 std::int64_t first_of_part(const Shape& whole, std::span<const std::int64_t> begin,
                            std::span<const std::int64_t> size) {
   std::int64_t first = 0, stride = 1;

@@ -1,4 +1,5 @@
-// A chain of element-wise ops in one pass, as graph/fused_program.h describes it. Fusion makes it.
+// The op that runs a program of element-wise steps (graph/fused_program.h) in one pass over memory.
+// Only fusion adds such nodes.
 #include "graph/fused_program.h"
 
 #include <fmt/format.h>

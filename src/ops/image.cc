@@ -21,7 +21,7 @@ std::array<std::int64_t, N> numbers_of(const Attributes& attributes, const char*
   return result;
 }
 
-// Above, a sum of them could overflow.
+// The most that a number of a window may be: sums of larger numbers could overflow.
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 30;
 
 bool all_within(std::span<const std::int64_t> numbers, std::int64_t least) {

@@ -9,17 +9,17 @@
 
 namespace paceline {
 
-/// True if the node's images lie with their channels last.
+/// True if a node with these attributes has its images in the layout (N,H,W,C).
 bool channels_last(const Attributes& attributes);
 
-/// The extents of an image in either layout.
+/// The extents of a batch of images in either layout.
 struct ImageShape {
   std::int64_t n = 0, c = 0, h = 0, w = 0;
 
   /// `shape` has four dimensions.
   static ImageShape of(const Shape& shape, bool channels_last);
   Shape shape(bool channels_last) const;
-  /// Returns how many elements lie from one n, c, h and w to the next.
+  /// Returns the distances, in elements, from one n, c, h and w to the next.
   std::array<std::int64_t, 4> strides(bool channels_last) const;
 };
 
@@ -30,16 +30,17 @@ struct Window2d {
 
   /// Reads the attributes "strides", "dilations", "pads" and, where the op has it, "size".
   static Window2d of(const Attributes& attributes);
-  /// Returns how many elements a window covers in dimension d; dimension 0 is the height.
+  /// Returns how many elements a window spans in dimension d, with the gaps of its dilation.
+  /// Dimension 0 is the height.
   std::int64_t reach(int d) const;
   /// Returns the number of windows along an extent of the image; less than 1 if none fits.
   std::int64_t outputs(int d, std::int64_t extent) const;
-  /// Returns the begin of window `index` in dimension d; it may lie in the margin.
+  /// Returns where window `index` begins in dimension d; the number is negative in the padding.
   std::int64_t begin(int d, std::int64_t index) const;
 };
 
-/// The place that relu_max_pool2d stores for a window without an element above zero. Its windows
-/// have at most this many elements, so the number is free.
+/// The place that relu_max_pool2d stores for a window without an element above zero. A window of
+/// this op has at most 255 elements, so the places of elements end at 254.
 constexpr std::uint8_t kNoPlace = 255;
 
 /// Returns input i as an image. Fails when it does not have four dimensions, or has no height,

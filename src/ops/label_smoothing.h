@@ -9,7 +9,7 @@ namespace paceline {
 
 /// The probabilities of the classes that a loss aims at.
 struct WantedProbabilities {
-  double of_label = 1;  // beside `of_each`
+  double of_label = 1;  // in addition to `of_each`
   double of_each = 0;   // of every class, the label's too
 
   /// Reads the attribute "smoothing"; a missing one means 0.

@@ -33,7 +33,7 @@ std::vector<ValueType> infer_local_response_norm(const OpInputs& in) {
   return {in.types[0]};
 }
 
-// dy, x → dx.
+// Inputs: dy and x. Output: dx.
 std::vector<ValueType> infer_local_response_norm_grad(const OpInputs& in) {
   in.expect_count(2);
   expect_response_norm(in);
@@ -48,8 +48,8 @@ std::vector<Gradient> local_response_norm_gradient(const Node& node, std::span<c
 
 }  // namespace
 
-// A power counts as ten operations. The sum over a channel's neighbours is updated from one channel
-// to the next, and not summed anew.
+// In the costs a power counts as ten FLOPs. The sum over a channel's neighbours is not computed
+// anew for each channel, but updated from the one before.
 void add_local_response_norm_ops(OpRegistry& ops) {
   Op norm;
   norm.name = "local_response_norm";

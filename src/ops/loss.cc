@@ -87,7 +87,8 @@ std::vector<Gradient> mean_squared_error_gradient(const Node& node,
   return {a, b};
 }
 
-// d/da: 2·(a − b)·gradient ÷ elements.
+// Inputs: a, b and the gradient of the error. Output: the gradient of a, which is 2·(a −
+// b)·gradient ÷ elements.
 std::vector<ValueType> infer_mean_squared_error_grad(const OpInputs& in) {
   in.expect_count(3);
   expect_one_float_type(in, 3);

@@ -84,7 +84,7 @@ Cost matmul_cost(const Node& node) {
   return {2 * inner * double(node.outputs()[0].shape.elements()), moved_bytes(node)};
 }
 
-/// Multiplies each row of a, over all its other dimensions, by one matrix.
+/// Multiplies all rows of `a` (…,k) by the matrix `b` in one product.
 Value rows_by_matrix(Value a, Value b, bool transpose_b) {
   const Shape& shape = a.shape();
   std::int64_t rows = 1;
@@ -94,7 +94,7 @@ Value rows_by_matrix(Value a, Value b, bool transpose_b) {
   return reshape(product, result.dims());
 }
 
-/// x with the leading dimensions `leading`.
+/// Returns x, broadcast to the leading dimensions `leading`.
 Value spread_over(Value x, const Shape& leading) {
   const Shape shape = batch_shape(leading.dims(), x.shape()[-2], x.shape()[-1]);
   if (shape == x.shape()) return x;

@@ -13,7 +13,7 @@ std::vector<ValueType> infer_global_norm(const OpInputs& in) {
   return {{in.dtype(0), Shape{}}};
 }
 
-// d/dx √(Σx²) = x ÷ √(Σx²).
+// The derivative of √(Σx²) by x is x ÷ √(Σx²).
 std::vector<Gradient> global_norm_gradient(const Node& node,
                                            std::span<const Value> output_gradients) {
   std::vector<Gradient> gradients(node.inputs().size());

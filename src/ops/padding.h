@@ -15,7 +15,7 @@ namespace paceline {
 std::vector<std::int64_t> pads_of(const Padding& padding, const Shape& x,
                                   std::array<std::int64_t, 2> reach,
                                   std::array<std::int64_t, 2> strides);
-/// The numbers as an attribute.
+/// Returns two numbers as the value of an attribute.
 inline std::vector<std::int64_t> attribute_of(std::array<std::int64_t, 2> pair) {
   return {pair.begin(), pair.end()};
 }

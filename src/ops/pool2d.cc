@@ -17,7 +17,7 @@ using Extents = std::vector<std::int64_t>;
 // One byte stores the place of a maximum in its window.
 constexpr std::int64_t kMostWindowElements = 256;
 
-/// Returns the shape of the pool of x. Each window must have an element within the image.
+/// Returns the shape of the output for images x. Fails if a window could lie wholly in the padding.
 Shape expect_pool(const OpInputs& in, const ImageShape& x) {
   const Window2d window = Window2d::of(in.attributes);
   const auto [h, w] = expect_windows(in, window, x);
@@ -57,7 +57,8 @@ std::vector<ValueType> infer_relu_max_pool2d(const OpInputs& in) {
   return y;
 }
 
-/// Returns the image x of a gradient; the attribute "extents" has its height and width.
+/// Returns the extents of x in a gradient op, whose input 0 is dy. The attribute "extents" has the
+/// height and width of x.
 ImageShape pooled_image(const OpInputs& in) {
   const ImageShape dy = expect_image(in, 0, "gradient");
   const Extents& extents = in.attributes.get<Extents>("extents");
@@ -66,7 +67,7 @@ ImageShape pooled_image(const OpInputs& in) {
   return x;
 }
 
-// dy → dx.
+// Input: dy. Output: dx.
 std::vector<ValueType> infer_avg_pool2d_grad(const OpInputs& in) {
   in.expect_count(1);
   expect_one_float_type(in, 1);

@@ -87,7 +87,7 @@ Op reduction(const char* name, F derivative) {
   return op;
 }
 
-/// Inputs: dy and y, both of the reduced shape (with or without dimensions of size 1), and x.
+/// Inputs: dy, x and y. dy and y have the reduced shape, with or without dimensions of size 1.
 std::vector<ValueType> infer_max_gradient(const OpInputs& in) {
   in.expect_count(3);
   expect_one_float_type(in, in.types.size());

@@ -16,7 +16,7 @@ std::string dims_str(const std::vector<std::int64_t>& dims) {
   return fmt::format("({})", fmt::join(texts, ","));
 }
 
-/// Replaces a −1 by the size that the other dimensions leave.
+/// Returns `dims` as a shape, in which the size that the other dimensions leave replaces a −1.
 Shape resolve(const OpInputs& in, std::vector<std::int64_t> dims) {
   auto fail = [&] { in.fail("cannot make " + in.shape(0).str() + " into " + dims_str(dims)); };
   const std::int64_t elements = in.shape(0).elements();

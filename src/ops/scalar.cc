@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// A constant has no size to take.
+// Refuses a number that stands for an open dimension: a constant cannot take the size later.
 Value scalar_like(Value x, double number) {
   if (const auto open = open_number(number)) {
     throw Error(ErrorCode::kInvalidArgument,

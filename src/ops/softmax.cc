@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-// The op works along the last dimension; for others, softmax() transposes.
+// The op works along the last dimension; for other dimensions, softmax() transposes.
 std::vector<ValueType> infer_softmax(const OpInputs& in) {
   in.expect_count(1);
   expect_one_float_type(in, 1);
@@ -22,7 +22,7 @@ std::vector<ValueType> infer_softmax(const OpInputs& in) {
   return {in.types[0]};
 }
 
-// dy and y.
+// Inputs: dy and y. Output: dx.
 std::vector<ValueType> infer_softmax_grad(const OpInputs& in) {
   in.expect_count(2);
   expect_one_float_type(in, 2);

@@ -1,5 +1,5 @@
-// Ops whose values come from outside the graph. They have no kernels, since an executor knows where
-// the values are.
+// Ops whose values are given, not computed. They have no kernels, since an executor knows where the
+// values are.
 #include "ops/builtin_ops.h"
 
 namespace paceline {
@@ -30,7 +30,8 @@ Op source(const char* name, std::vector<ValueType> (*infer)(const OpInputs&)) {
 }  // namespace
 
 void add_source_ops(OpRegistry& ops) {
-  // Two inputs of one shape are still two values, so only constants may be merged.
+  // Equal nodes are merged unless they are stateful. Two inputs of one shape are still two values,
+  // so all sources but constants are stateful.
   for (const char* name : {"input", "variable", "local"}) {
     Op op = source(name, infer_declared);
     op.stateful = true;

@@ -19,7 +19,7 @@ inline Cost cost_of_output(const Node& node) {
   return {double(node.outputs()[0].shape.elements()), 4.0};
 }
 
-/// `gradient` empty: "no gradient, for a test".
+/// An op without `gradient` has none for the reason "no gradient, for a test".
 inline Op make(std::string name, decltype(Op::infer) infer, KernelFunction kernel,
                decltype(Op::gradient) gradient = {}) {
   Op op;
@@ -34,7 +34,7 @@ inline Op make(std::string name, decltype(Op::infer) infer, KernelFunction kerne
 
 inline std::vector<ValueType> infer_first(const OpInputs& in) { return {in.types[0]}; }
 
-/// One-element operands count everywhere.
+/// The output has the type of the largest operand; operands of one element are used everywhere.
 inline std::vector<ValueType> infer_wider(const OpInputs& in) {
   std::size_t widest = 0;
   for (std::size_t i = 0; i < in.types.size(); ++i) {
@@ -64,7 +64,7 @@ inline float at(const TensorView& view, std::int64_t i) {
   return view.as<float>()[view.shape.elements() == 1 ? 0 : i];
 }
 
-/// y = f(x0, x1, …) element by element.
+/// A kernel that computes y = f(x) or y = f(x0, x1), element by element.
 template <typename F>
 KernelFunction each(F f) {
   return [f](const Node& node, const KernelCall& call) {
@@ -194,7 +194,7 @@ inline void add_elementwise(OpRegistry& ops) {
                })));
 }
 
-/// bias with b (n), and the fused ops.
+/// Adds bias, whose b has the shape (n), and the fused ops.
 inline void add_fused(OpRegistry& ops) {
   const auto run = [](const Node& node, const KernelCall& call) {
     const Attributes& attributes = node.attributes();
@@ -248,7 +248,7 @@ inline void add_others(OpRegistry& ops) {
     return {{DType::kInt32, Shape{}}};
   };
   ops.add(make("arg_max", largest, {}));
-  // Two outputs: x and 2x; the gradient takes either as zero when nobody reads it.
+  // Two outputs, x and 2x. The gradient of an output that nobody reads counts as zero.
   const auto twins = [](const OpInputs& in) { return std::vector{in.types[0], in.types[0]}; };
   const auto run_twins = [](const Node&, const KernelCall& call) {
     for (std::int64_t i = 0; i < call.inputs[0].shape.elements(); ++i) {
@@ -291,7 +291,7 @@ inline std::vector<Tensor> run_node(const Node& node, std::span<const Tensor> in
   return outputs;
 }
 
-/// Computes a value of single-output nodes.
+/// Computes a value; `feeds` has the nodes without kernels, by name.
 inline Tensor evaluate(Value value, const Feeds& feeds) {
   const Node& node = value.node();
   if (is_constant(node)) return node.attributes().get<Tensor>("value");

@@ -1,5 +1,6 @@
-// Batch normalisation of images whose channels lie last, in float32. Sums over a channel are made
-// by slices of rows, which depend on the shape alone, and then over the slices in order.
+// Batch normalisation of images whose channels lie last, in float32. Each slice of rows is summed
+// by one thread, and the sums of slices are then added in order. The slices depend on the shape
+// alone, so the number of threads changes no bit.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -31,7 +32,7 @@ class BatchNormRows : public Kernel {
  protected:
   static constexpr int kArrays = 6;
 
-  /// One float for each channel, in scratch memory.
+  /// Returns array `i` in scratch memory, which has one float for each channel.
   float* array(const KernelCall& call, int i) const {
     return reinterpret_cast<float*>(call.scratch.data() + sums_bytes() +
                                     std::size_t(i) * array_bytes());
@@ -40,7 +41,7 @@ class BatchNormRows : public Kernel {
     double *first, *second;  // one for each channel
     double rows;             // the number of rows in the sums
   };
-  /// Computes two sums for each channel; add(first row, rows, Sums) adds some rows to them.
+  /// Computes two sums for each channel. add(first element, rows, sums) adds `rows` rows to `sums`.
   template <typename F>
   Sums sum(const KernelCall& call, const F& add) {
     auto slice = [&](std::int64_t i) {
@@ -57,7 +58,7 @@ class BatchNormRows : public Kernel {
     }
     return total;
   }
-  /// Adds the sums to those of the other parts of the batch.
+  /// Returns the sums over all parts of the batch, of which `own` has those of this part.
   Sums add_up(SumExchange& exchange, const Sums& own) const {
     double& rows = own.first[2 * channels_];
     rows = double(rows_);
@@ -126,8 +127,9 @@ class BatchNormKernel : public BatchNormRows {
   }
 
  private:
-  // Each part counts from a centre of its own, so the sums are converted to sums from zero before
-  // they are added; doubles have enough digits for this.
+  // Each part of the batch sums distances from a centre of its own. So its sums are converted to
+  // sums of distances from zero before the parts' sums are added; doubles have enough digits for
+  // this.
   Sums add_up_from_zero(SumExchange& exchange, const Sums& own, float* center) const {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double from = double(std::exchange(center[c], 0.0f));
@@ -137,8 +139,9 @@ class BatchNormKernel : public BatchNormRows {
     return add_up(exchange, own);
   }
 
-  // Sums of squares lose more digits the farther the mean lies from the point they are counted
-  // from. So this function writes the means of some rows to `means`, from which the caller counts.
+  // A sum of squared distances loses more digits the farther the mean lies from the point that the
+  // distances are counted from. So this function writes the means of some rows to `means`, and the
+  // caller counts distances from these.
   void sample_means(const float* x, float* means) const {
     const std::int64_t sample = std::min<std::int64_t>(rows_, 64);
     for (std::int64_t c = 0; c < channels_; ++c) {
@@ -169,7 +172,8 @@ class BatchNormInferenceKernel : public BatchNormRows {
   }
 };
 
-/// dx = gain·scale·(dz − mean(dz) − x̂·mean(dz·x̂)), or gain·scale·dz if the statistics are given.
+/// dx = gain·(dz − mean(dz) − x̂·mean(dz·x̂)) ÷ deviation, or gain·dz ÷ deviation if the statistics
+/// are given. dz is dy, times the slope where the input of a fused activation is below zero.
 class BatchNormGradKernel : public BatchNormRows {
  public:
   BatchNormGradKernel(const Node& node, ThreadPool& pool)
@@ -210,8 +214,9 @@ class BatchNormGradKernel : public BatchNormRows {
     }
   }
 
-  // Each part's gradient is that of its own mean loss, and the whole loss is the mean of these by
-  // rows. So the sums of the whole batch, in this part's measure, are the mean of all sums.
+  // In each part, dy is the gradient of the part's own mean loss. The loss of the batch is the mean
+  // of these losses, weighted by the parts' rows. So the sums of the batch are the mean of the
+  // parts' sums with the same weights.
   Sums mean_of_parts(SumExchange& exchange, const Sums& own) const {
     for (std::int64_t c = 0; c < 2 * channels_; ++c) own.first[c] *= own.rows;
     const Sums all = add_up(exchange, own);
@@ -235,7 +240,7 @@ class BatchNormGradKernel : public BatchNormRows {
   const bool of_batch_;
 };
 
-/// Naive kernels handle images whose channels do not lie last.
+/// Returns null if the channels of the images do not lie last: naive kernels compute such nodes.
 template <typename K>
 std::unique_ptr<Kernel> make_channels_last(const Node& node, ThreadPool& pool) {
   if (!channels_last(node.attributes())) return nullptr;

@@ -19,11 +19,13 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A chunk of rows stays in the first-level cache while each vector of channels goes down it.
+// A chunk of rows stays in the first-level cache while its columns are computed one after the
+// other, each as wide as a vector.
 constexpr std::size_t kChunkFloats = 4096;
 constexpr std::size_t kFewestRows = 16;
 
-// Calls f(d, j, begin, end) for each vector of channels, from channel j on, and each chunk of rows.
+// Calls f(d, j, begin, end) for each chunk of rows [begin, end) and each vector of channels, which
+// begins at channel j.
 template <class F>
 HWY_INLINE void for_channel_columns(std::size_t rows, std::size_t channels, const F& f) {
   const std::size_t chunk = std::max(kFewestRows, kChunkFloats / channels);
@@ -34,7 +36,7 @@ HWY_INLINE void for_channel_columns(std::size_t rows, std::size_t channels, cons
   }
 }
 
-// The numbers of a vector of channels.
+// The numbers of a ChannelNorm for a vector of channels.
 template <class D>
 struct NormColumn {
   using V = hn::Vec<D>;
@@ -46,8 +48,8 @@ struct NormColumn {
         slope(hn::Set(d, norm.slope)),
         least(hn::Set(d, norm.slope == 0 ? std::numeric_limits<float>::min() : 0.0f)) {}
   HWY_INLINE V z(V distance) const { return hn::MulAdd(distance, scale, offset); }
-  // Returns `x`, or slope·x where z is below zero; returns zero where the result is not a normal
-  // float.
+  // Returns `x`, or slope·x where z is below zero. If the slope is 0, it also counts where z is
+  // zero or subnormal.
   HWY_INLINE V by_slope(V z, V x) const {
     return hn::IfThenElse(hn::Lt(z, least), hn::Mul(slope, x), x);
   }
@@ -60,7 +62,8 @@ HWY_INLINE void add_lanes(D d, V sum, double* totals) {
   for (std::size_t i = 0; i < hn::Lanes(d); ++i) totals[i] += double(lanes[i]);
 }
 
-// add(r, a, b) adds the terms of row r to a and b. It keeps four independent sums of each.
+// Computes two sums for each channel of the column; add(r, a, b) adds the terms of row r to a and
+// b. Four partial sums of each let additions overlap.
 template <class D, class Add>
 HWY_INLINE void sum_column(D d, std::size_t begin, std::size_t end, const Add& add,
                            double* totals_a, double* totals_b) {

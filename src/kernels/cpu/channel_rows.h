@@ -1,12 +1,13 @@
-// Passes over rows of channels (rows,channels) in float32, with separate numbers for each channel,
-// as batch normalisation needs them. Vectorised for the machine that runs them.
+// Passes over float32 matrices (rows,channels) with separate numbers for each channel, for batch
+// normalisation. They are vectorised for the machine that runs them.
 #pragma once
 
 #include <cstdint>
 
 namespace paceline {
 
-/// Computes for each channel z = (x − mean)·scale + offset, and y = z, or slope·z where z < 0.
+/// The numbers of each channel for z = (x − mean)·scale + offset, and for y, which is z, or slope·z
+/// where z < 0.
 struct ChannelNorm {
   const float *mean, *scale, *offset;
   float slope = 1;
@@ -24,7 +25,7 @@ void normalize_channels(const float* x, std::int64_t rows, std::int64_t channels
 void sum_channel_gradients(const float* dy, const float* x, std::int64_t rows,
                            std::int64_t channels, const ChannelNorm& norm, double* sums,
                            double* products);
-/// Computes for each channel dx = of_gradient·dz + of_distance·(x − mean) + constant.
+/// The numbers of each channel for dx = of_gradient·dz + of_distance·(x − mean) + constant.
 struct ChannelGradient {
   const float *of_gradient, *of_distance, *constant;
 };

@@ -14,8 +14,8 @@ inline std::size_t lanes_of(const ThreadPool& pool, std::size_t tiles) {
   return std::min(tiles, std::size_t(pool.threads()));
 }
 
-/// Calls call(lane, i) for each i < `tiles`. A lane, below lanes_of(pool, tiles), belongs to one
-/// thread at a time, so it can have its own memory.
+/// Calls call(lane, i) for each i < `tiles`. `lane` is below lanes_of(pool, tiles) and belongs to
+/// one thread at a time, so each lane can have memory of its own.
 template <typename Call>
 void claim_tiles(ThreadPool& pool, std::size_t tiles, const Call& call) {
   std::atomic<std::size_t> next{0};

@@ -1,7 +1,7 @@
 // Convolutions in float32, and the gradients of their images. oneDNN computes ranges of images,
 // each on one thread, and the pool's threads claim the ranges. The ranges depend on the shapes
-// alone, so results do not depend on the number of threads. Images lie with their channels last if
-// the plan wants speed.
+// alone, so results do not depend on the number of threads. Images may have either layout; with
+// their channels last, they are faster.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -14,10 +14,11 @@ namespace paceline {
 
 namespace {
 
-// A tile is worth a thread if it takes some 100 µs or more, and there should be enough tiles.
+// The wanted FLOPs of a tile: waking a thread pays if its tile takes some 100 µs or more.
 constexpr double kTileFlops = 2e7;
-// oneDNN is called once for each tile, and each call is prepared ahead. Preparing more calls than
-// this would take longer than they save, for any batch that fits into memory.
+// oneDNN is called once for each tile, and each call is prepared when the kernel is made. For any
+// batch that fits into memory, preparing more than kMostTiles calls would take longer than they
+// save.
 constexpr std::int64_t kFewestTiles = 8, kMostTiles = 512;
 
 std::vector<ImageRange> image_tiles(const ConvShape& s) {
@@ -26,7 +27,8 @@ std::vector<ImageRange> image_tiles(const ConvShape& s) {
   return cut_images(s.x.n, std::clamp<std::int64_t>(tiles, 0, s.x.n));
 }
 
-/// The passes that make images, range by range: the convolution, and its input's gradient.
+/// The base class of the passes that compute images, range by range: the convolution and the
+/// gradient of its input.
 class ImageKernel : public ConvKernel {
  public:
   using ConvKernel::ConvKernel;
@@ -51,7 +53,7 @@ class ImageKernel : public ConvKernel {
     packed_bytes_ = round_up(packed.get_size(), kBufferAlignment);
     pack_.emplace(reorder(plain, packed));
   }
-  /// `read` describes the images whose elements are multiplied.
+  /// `read` has the extents of the images that the pass multiplies by the weights.
   void add_range(ImageRange range, const ImageShape& read, const Desc& scratchpad) {
     ranges_.push_back(range);
     operand_bytes_ = std::max(operand_bytes_, operand_bytes(read, range.size()));

@@ -39,8 +39,8 @@ class OneDnnCall {
     }
   }
 
-  /// Runs on the calling thread alone. Calls oneDNN's C interface: the C++ one would build a map
-  /// and a vector in each call. oneDNN declares even inputs as writable memory.
+  /// Runs on the calling thread alone. Calls oneDNN's C interface, since the C++ interface would
+  /// build a map and a vector in each call. oneDNN takes inputs, too, as writable memory.
   dnnl_status_t run(const void* const (&addresses)[N]) {
     const OneThread guard;
     const ForeignAllocations scope;
@@ -73,7 +73,7 @@ struct ConvShape {
 
   ConvShape(const Node& node, const Value& x, const Value& y, const Shape& weights);
 
-  /// Describes `images` images.
+  /// Describes a batch of `images` images.
   Desc image(const ImageShape& of, std::int64_t images, Type type) const;
   Dims weight_dims() const;
   Desc plain_weights(Type type) const;
@@ -101,7 +101,7 @@ struct ConvShape {
   Type operands;  // the type in which operands are multiplied
 };
 
-/// An engine, and helpers that make primitives and prepare their operands.
+/// The base class of all passes: an engine, and helpers that make primitives and prepare operands.
 class ConvKernel : public Kernel {
  public:
   ConvKernel(ConvShape shape, ThreadPool& pool)
@@ -112,7 +112,7 @@ class ConvKernel : public Kernel {
   using Reorder = OneDnnCall<2>;
   static constexpr auto kFloat = ConvShape::Type::f32;
 
-  /// Calls `make`, which makes primitives.
+  /// Calls `make`, which makes primitives, and reports errors of oneDNN with the node's name.
   template <typename F>
   void make_with(F&& make) {
     const OneThread guard;
@@ -134,15 +134,15 @@ class ConvKernel : public Kernel {
                                                          bool biased,
                                                          std::optional<float> slope) const;
 
-  /// Returns images whose elements are multiplied: in place, or rounded into `space`, which has at
-  /// least operand_bytes() bytes. Works on the calling thread.
+  /// Returns `count` images in the type of operands: `images` itself, or a rounded copy of it in
+  /// `space`, which has at least operand_bytes() bytes. Rounds on the calling thread.
   const void* operand(const ImageShape& of, const float* images, std::int64_t count,
                       std::byte* space) const;
   std::size_t operand_bytes(const ImageShape& of, std::int64_t count) const {
     return cast_.bytes(count * of.c * of.h * of.w);
   }
-  /// Brings images into the cache in memory order, before oneDNN goes through 16 channels of all
-  /// pixels and then the next 16: memory serves scattered lines more slowly.
+  /// Brings images into the cache in memory order. oneDNN itself goes through 16 channels of all
+  /// pixels and then through the next 16, and memory serves scattered lines more slowly.
   void fetch(const ImageShape& of, const float* images, std::int64_t count) const;
 
   const ConvShape s_;
@@ -151,7 +151,8 @@ class ConvKernel : public Kernel {
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
 };
 
-/// Returns a primitive's attributes, with an activation of this slope, or without one.
+/// Returns a primitive's attributes. If `slope` is given, the primitive applies relu (slope 0) or
+/// leaky relu to its output.
 dnnl::primitive_attr convolution_attributes(std::optional<float> slope);
 
 }  // namespace paceline

@@ -42,8 +42,9 @@ class Conv2dWeightsGradKernel : public ConvKernel {
 
  private:
   static constexpr std::int64_t kSumGrain = 16 * 1024;
-  // There are many slices if their gradients are small. There are few if saving that much memory is
-  // worth more than sharing the work evenly among threads.
+  // Each slice needs memory for its gradients. So there are many slices if the gradients are small,
+  // and few if the gradients are so large that saving memory is worth more than sharing the work
+  // evenly among threads.
   static constexpr std::int64_t kMostSlices = 16, kUsualSlices = 8, kFewestSlices = 2;
   static constexpr std::int64_t kSmallSlices = std::int64_t{1} << 20;  // total bytes
   static constexpr std::int64_t kMostSliceBytes = std::int64_t{64} << 20;
@@ -107,7 +108,7 @@ class Conv2dWeightsGradKernel : public ConvKernel {
     unpack_.emplace(reorder(weights, s_.plain_weights(kFloat)));
   }
 
-  // Sums into the first slice. Also sums the padding between an array and the next one.
+  // Adds all slices to the first one, including the padding after each array.
   void sum_slices(std::span<std::byte> scratch, std::size_t offset, std::size_t bytes) {
     auto* const sum = reinterpret_cast<float*>(scratch.data() + offset);
     pool_.parallel_for(std::int64_t(bytes / sizeof(float)), kSumGrain,

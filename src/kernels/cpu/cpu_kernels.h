@@ -1,5 +1,5 @@
-// The list of the fast CPU kernels. The naive kernel computes ops that are not in it, and types
-// that a factory refuses (float64).
+// The list of the fast CPU kernels. Naive kernels compute the ops that are not in this list and the
+// types that a factory refuses, such as float64.
 #pragma once
 
 #include "kernels/kernel_table.h"

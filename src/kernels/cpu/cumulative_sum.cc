@@ -1,5 +1,5 @@
-// Running sums in float32, accumulated in double: neighbouring lines along the axis are summed
-// together.
+// Running sums of float32, accumulated in double. A thread sums up to kLines neighbouring lines
+// along the axis together.
 #include <algorithm>
 #include <array>
 

@@ -22,7 +22,7 @@ ElementFunction element_function(std::string_view op);
 const ElementFunction& element_function_at(std::size_t place);
 
 /// Computes n > 0 elements; y may be one of the operands. Does not read operands that the function
-/// lacks. `number` is the op's attribute, if the op has one.
+/// does not take. `number` is the op's attribute, if the op has one.
 void compute_elements(const ElementFunction& function, float number,
                       const std::array<VectorOperand, 3>& operands, float* y, std::int64_t n);
 

@@ -80,7 +80,7 @@ void BroadcastLoop::add_dim(std::int64_t size, std::int64_t a_stride, std::int64
   b_strides_[last()] = b_stride;
 }
 
-// A tile is worth a thread if it takes some 10 µs or more.
+// The fewest elements of a tile: waking a thread pays if its tile takes some 10 µs or more.
 constexpr std::int64_t kElementwiseGrain = 16 * 1024;
 
 class UnaryKernel : public Kernel {
@@ -150,7 +150,7 @@ class BiasActivationKernel : public Kernel {
   }
 
  private:
-  // Works row by row, so that the sum is still in the cache when the activation reads it.
+  // Works run by run, so that the sums are still in the cache when the activation reads them.
   void run_range(const KernelCall& call, std::int64_t begin, std::int64_t end) const {
     const float* x = call.inputs[0].as<float>();
     const float* b = call.inputs[1].as<float>();

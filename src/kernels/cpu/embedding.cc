@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kEmbeddingGrain =
     8192;  // the fewest elements for which waking a thread pays
 
-// A kernel whose tensors have rows of some size, and ids that it checks first.
+// The base class of kernels on rows of one size; it checks the ids of the rows.
 class RowCopyKernel : public Kernel {
  public:
   RowCopyKernel(const Node& node, ThreadPool& pool, const Shape& rows)
@@ -63,8 +63,9 @@ class ScatterRowsKernel : public RowCopyKernel {
   ScatterRowsKernel(const Node& node, ThreadPool& pool)
       : RowCopyKernel(node, pool, node.input(1).shape()) {}
 
-  // Each range of the table looks for its own ids: rows are added in their order on any number of
-  // threads, and reading all ids costs little beside writing the table.
+  // For each range of the table, a thread reads all ids and adds the rows of this range. So rows
+  // are added in the same order on any number of threads. Reading all ids costs little beside
+  // writing the table.
   void run(const KernelCall& call) override {
     const std::int64_t rows = call.outputs[0].shape[0];
     const auto ids = checked_ids(call.inputs[0], rows);
@@ -115,7 +116,8 @@ class SumRowsKernel : public RowCopyKernel {
   static std::int32_t id_of(Entry entry) { return std::int32_t(entry >> 32); }
   static std::int64_t place_of(Entry entry) { return std::int64_t(entry & 0xffffffff); }
 
-  // Returns the number of unique ids; entries [starts[k], starts[k + 1]) are those of the k-th.
+  // Returns the number of unique ids; entries [starts[k], starts[k + 1]) are those of the k-th
+  // unique id.
   static std::int64_t group(std::span<const std::int32_t> ids, std::span<Entry> entries,
                             std::span<std::int32_t> starts) {
     for (std::size_t i = 0; i < ids.size(); ++i) entries[i] = Entry(ids[i]) << 32 | i;

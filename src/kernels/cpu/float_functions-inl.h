@@ -1,10 +1,11 @@
-// exp, log, sigmoid, tanh and erf of vectors of float32, compiled once for each instruction set by
-// the files that include this after <hwy/foreach_target.h>. On every instruction set the result is
-// within 2 ulp of the exact one (vector_math_test.cc). The largest errors measured are: exp 1.05
-// (every float32), sigmoid 1.98, tanh 1.46 and log 0.83 (every one between the ends where they are
-// flat, with FMA and without). Subnormals are kept, unless the thread takes them for zero, as
-// kernels do (base/denormals.h); infinities and zeros give what the standard functions give, NaN
-// stays NaN: a diverged run shows as NaN.
+// exp, log, sigmoid, tanh and erf of vectors of float32. A file that includes this one after
+// <hwy/foreach_target.h> compiles them once for each instruction set. On every instruction set a
+// result is within 2 ulp of the exact one (vector_math_test.cc). The largest errors measured, in
+// ulp, are 1.05 for exp (over all float32), and 1.98 for sigmoid, 1.46 for tanh and 0.83 for log
+// (over all float32 where the function is not flat, with FMA and without). Subnormals are kept,
+// unless the thread takes them for zero, as threads that run kernels do (base/denormals.h).
+// Infinities and zeros give what the standard functions give. NaN stays NaN, so a diverged run
+// shows.
 //
 // After Cody & Waite, "Software Manual for the Elementary Functions", 1980: the argument is reduced
 // to a short interval, where a polynomial (minimax for the error in ulp) is exact enough.
@@ -50,7 +51,7 @@ HWY_INLINE hn::Vec<D> power_of_two(D d, K k) {
 constexpr float kLn2High = 0.693359375f;
 constexpr float kLn2Low = -2.12194440e-4f;
 
-/// Splits e^x into 2^k · y, with y from √½ to √2.
+/// The parts of e^x = 2^k · y, with y from √½ to √2.
 template <class D>
 struct PowerParts {
   hn::Vec<IntegersOf<D>> k;
@@ -69,14 +70,13 @@ HWY_INLINE PowerParts<D> parts_of_exp(D d, V x) {
 
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
-  // Beyond these bounds the result is 0 or infinity. Both comparisons are false for NaN, so it
-  // stays
-  // NaN.
+  // Beyond these bounds the result is 0 or infinity. Both comparisons are false for NaN, so NaN
+  // stays NaN.
   const V most = hn::Set(d, 89.0f), least = hn::Set(d, -104.0f);
   x = hn::IfThenElse(hn::Gt(x, most), most, x);
   x = hn::IfThenElse(hn::Lt(x, least), least, x);
   const PowerParts<D> parts = parts_of_exp(d, x);
-  // The function scales in two steps, of which the last may round to a subnormal or overflow.
+  // Multiplies by 2^k in two steps, the last of which may round to a subnormal or overflow.
   const auto half = hn::ShiftRight<1>(parts.k);
   return hn::Mul(hn::Mul(parts.y, power_of_two(d, half)), power_of_two(d, hn::Sub(parts.k, half)));
 }
@@ -90,7 +90,7 @@ HWY_INLINE V exp_of_negative(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.33654f)), y);  // NaN passes through
 }
 
-/// Returns 1 / (1 + e^-x), computed from the exponential that cannot overflow.
+/// Returns 1 / (1 + e^-x), computed from e^-|x|, which cannot overflow.
 template <class D, class V>
 HWY_INLINE V sigmoid_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
@@ -100,7 +100,8 @@ HWY_INLINE V sigmoid_of(D d, V x) {
   return hn::NegMulAdd(y, lost, y);
 }
 
-/// Uses a polynomial near zero, else 1 − 2 e / (1 + e) with e = e^-2|x| and the sign of x.
+/// Returns tanh x. Uses a polynomial near zero, else 1 − 2 e / (1 + e) with e = e^-2|x| and the
+/// sign of x.
 template <class D, class V>
 HWY_INLINE V tanh_of(D d, V x) {
   const V one = hn::Set(d, 1.0f), z = hn::Abs(x);
@@ -113,7 +114,7 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::CopySignToAbs(hn::IfThenElse(hn::Lt(z, hn::Set(d, 0.625f)), near, far), x);
 }
 
-/// Uses x·(1 + P(x²)) near zero, else 1 − e^−Q(|x|) with the sign of x.
+/// Returns erf x. Uses x·(1 + P(x²)) near zero, else 1 − e^−Q(|x|) with the sign of x.
 template <class D, class V>
 HWY_INLINE V erf_of(D d, V x) {
   const V t = hn::Abs(x), square = hn::Mul(x, x);
@@ -128,14 +129,14 @@ HWY_INLINE V erf_of(D d, V x) {
   return hn::IfThenElse(hn::Gt(t, hn::Set(d, 0.927734375f)), hn::CopySignToAbs(far, x), near);
 }
 
-/// Uses ln x = e ln 2 + ln m, with √½ ≤ m < √2.
+/// Returns ln x, computed as e ln 2 + ln m, with √½ ≤ m < √2.
 template <class D, class V>
 HWY_INLINE V log_of(D d, V x) {
   const IntegersOf<D> di;
   const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
   const auto tiny = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
   const auto bits = hn::BitCast(di, hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 0x1p25f)), x));
-  // Subtracting this from the exponent makes the mantissa begin at √½.
+  // The bits of √½. Subtracting them before taking the exponent makes the mantissa begin at √½.
   const auto root = hn::Set(di, 0x3f3504f3);
   const auto e = hn::ShiftRight<23>(hn::Sub(bits, root));
   const V m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(e)));

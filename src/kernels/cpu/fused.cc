@@ -56,7 +56,7 @@ class FusedKernel : public Kernel {
         elements_(node.outputs()[0].shape.elements()),
         pool_(pool) {}
 
-  /// Holds blocks of all steps but the last, for each tile that may run at once.
+  /// Returns the bytes for a block of results of each step but the last, for each tile.
   std::size_t scratch_bytes() const override { return std::size_t(tiles()) * tile_bytes(); }
 
   void run(const KernelCall& call) override {

@@ -28,7 +28,7 @@ DataType operand_type(const GemmShape& s) {
   return s.operands == DType::kBFloat16 ? DataType::bf16 : DataType::f32;
 }
 
-// Columns of the widest blocks that oneDNN packs B in.
+// The columns of the widest blocks into which oneDNN packs B.
 constexpr std::int64_t kPackAlign = 64;
 
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed, std::int64_t ld,
@@ -57,8 +57,8 @@ dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::memory::de
   return {desc, attributes, engine};
 }
 
-// Describes B in the layout that oneDNN reads fastest. If that layout is by rows, pads them to a
-// good alignment.
+// Describes B in the layout that oneDNN reads fastest. If that layout is by rows, pads the rows to
+// a good alignment.
 dnnl::memory::desc packed_b(const GemmShape& s, const dnnl::engine& engine) {
   const DataType type = operand_type(s);
   const dnnl::memory::desc any({s.k, s.n}, type, dnnl::memory::format_tag::any);
@@ -142,8 +142,8 @@ struct Gemm::State {
     return {desc, engine, DNNL_MEMORY_NONE};
   }
 
-  // Returns the panel's offset in the packed B, in elements. Tiles of all heights share one panel.
-  // If all threads read a panel, all of them pack it.
+  // Returns the panel's offset in the packed B, in elements. All tiles of these columns share the
+  // panel. If there is only one panel, it is packed in parts, by all threads.
   std::int64_t make_panel(TileRange columns) {
     const std::size_t index = primitive_for(part_of_shape(grid.rows[0], columns));
     const dnnl::memory::desc packed = primitives[index].desc.weights_desc();
@@ -188,7 +188,7 @@ struct Gemm::State {
     tiles.push_back(std::move(tile));
   }
 
-  // Adds a block to the tile, starting at this row, column and depth.
+  // Adds a block to the tile that starts at this row, column and depth of the tile.
   void add_block(Tile& tile, GemmShape part, std::int64_t row, std::int64_t column,
                  std::int64_t depth) {
     part.m = std::min(part.m - row, tile.cut.rows);
@@ -224,7 +224,7 @@ struct Gemm::State {
     return primitives.size() - 1;
   }
 
-  // Describes B for a part; the panel is packed alike for tiles of all heights.
+  // Describes B for a part. The layout of a packed panel is the same for tiles of all heights.
   dnnl::memory::desc right_of(const GemmShape& part) const {
     if (!part.packed_b)
       return matrix(part.k, part.n, part.transpose_b, part.ldb, operand_type(part));
@@ -233,8 +233,8 @@ struct Gemm::State {
     return made != primitives.end() ? made->desc.weights_desc() : packed_b(part, engine);
   }
 
-  // Calls oneDNN's C interface: the C++ one would build a map and a vector in each call. `part` is
-  // a tile or a panel, with one address per memory.
+  // Calls oneDNN's C interface, since the C++ interface would build a map and a vector in each
+  // call. `part` is a block or a panel; `addresses` has one address for each of its memories.
   template <typename Part, std::size_t N>
   void execute(const dnnl::primitive& primitive, Part& part, void* const (&addresses)[N]) {
     const OneThread guard;
@@ -247,12 +247,12 @@ struct Gemm::State {
     if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
   }
 
-  // Writes the tile to `c`; `lane` selects the memory for its copied operands.
+  // Writes the tile to `c`; `lane` selects the memory for the copies of its operands.
   void run_tile(Tile& tile, const void* a, const void* b, float* c, std::byte* scratch,
                 std::size_t lane) {
     run_tile_at(tile, element(a, tile.a), element(b, tile.b), c, scratch, lane);
   }
-  // `a` and `b` are the tile's own parts.
+  // `a` and `b` begin with the tile's own parts of A and B.
   void run_tile_at(Tile& tile, void* a, void* b, float* c, std::byte* scratch, std::size_t lane) {
     auto* copy_a = reinterpret_cast<float*>(scratch + tile_scratch_bytes + lane * copy_bytes);
     float* copy_b = copy_a + tile.cut.elements_of_a();
@@ -276,7 +276,7 @@ struct Gemm::State {
     return round_up(std::size_t(most * shape.n) * sizeof(float), kBufferAlignment);
   }
 
-  // Computes a row of tiles in its own memory, and passes it to the sink.
+  // Computes a row of tiles in the lane's memory, and passes it to the sink.
   void stream_row(std::size_t row, const void* a, const void* b, OutputSink& sink,
                   std::byte* scratch, std::size_t lane) {
     auto* const memory = reinterpret_cast<float*>(scratch + scratch_bytes() + lane * row_bytes());
@@ -305,7 +305,8 @@ struct Gemm::State {
   std::vector<Primitive> primitives;
   std::vector<Tile> tiles;
   std::vector<Panel> panels;
-  // Scratch memory: oneDNN's own by tile, copies of operands by lane, and rows by lane.
+  // Bytes of scratch memory: those of oneDNN for all tiles, and those of one lane for copied
+  // operands.
   std::size_t tile_scratch_bytes = 0, copy_bytes = 0;
   std::size_t packed_bytes = 0;
   bool backwards = false;  // whether the last run went backwards
@@ -349,7 +350,7 @@ void Gemm::run(const void* a, const void* b, float* c, std::span<std::byte> scra
   };
   const std::size_t claims = state.tiles.size() / together;
   if (!state.shape.packed_b) return claim_tiles(state.pool, claims, run_claimed);
-  // Several runs share one B. Each thread reads the same part of it every time, and starts with
+  // Several runs share one B. Each thread reads the same part of B in every run, and starts with
   // what it read last. This is a seventh faster if B is a few times as large as the second-level
   // caches.
   state.backwards = !state.backwards;

@@ -14,30 +14,30 @@
 
 namespace paceline {
 
-/// C (m,n) = op(A) (m,k) · op(B) (k,n), or C += it. A transposed operand lies as (k,m) or (n,k).
-/// `ld*` are the elements from one row in memory to the next.
+/// The product C (m,n) = op(A) (m,k) · op(B) (k,n), or C plus this product. A transposed operand
+/// lies in memory as (k,m) or (n,k). `ld*` are the elements from one row in memory to the next.
 struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool accumulate = false;
   bool packed_b = false;             // B is packed by Gemm::pack; A is then not transposed
-  DType operands = DType::kFloat32;  // type of A and B: this, or kBFloat16 (see product_dtype)
+  DType operands = DType::kFloat32;  // of A and B; or kBFloat16 (see product_dtype)
 
-  /// Strides in elements from one row, or column, or step of depth to the next.
+  /// Strides in elements from one row, one column or one step of depth to the next.
   std::int64_t a_row() const { return transpose_a ? 1 : lda; }
   std::int64_t a_depth() const { return transpose_a ? lda : 1; }
   std::int64_t b_column() const { return transpose_b ? ldb : 1; }
   std::int64_t b_depth() const { return transpose_b ? 1 : ldb; }
   bool operator==(const GemmShape&) const = default;
-  /// Returns a shape whose rows are contiguous.
+  /// Returns the shape of a product of matrices whose rows follow one another without gaps.
   static GemmShape packed(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a = false,
                           bool transpose_b = false, bool accumulate = false);
 };
 
-/// Made once for a shape; the pool must outlive it. One call of run at a time. Any dimension may be
-/// 0. The rounding of a result depends only on the shape, the pool's size and oneDNN's instruction
-/// set.
+/// Products of one shape. The pool must outlive the object. Only one call of run() or stream() may
+/// be under way at a time. Any dimension may be 0. The rounding of a result depends only on the
+/// shape, the pool's size and oneDNN's instruction set.
 class Gemm {
  public:
   Gemm(const GemmShape& shape, ThreadPool& pool);
@@ -55,21 +55,22 @@ class Gemm {
   /// `scratch` has scratch_bytes() bytes, 64-byte aligned. C may not overlap A or B.
   void run(const void* a, const void* b, float* c, std::span<std::byte> scratch);
 
-  /// Returns into how many parts of whole rows C is cut, each of which one thread can make alone; 1
-  /// if C is cut otherwise.
+  /// C may be cut into parts of whole rows, each of which one thread can compute alone. Returns the
+  /// number of these parts; 1 if C is cut otherwise.
   std::int64_t row_parts() const;
   /// Returns the rows [first, second) of part i.
   std::pair<std::int64_t, std::int64_t> rows_of(std::int64_t part) const;
-  /// Computes only these rows. If there are several parts, it runs on the calling thread, and parts
-  /// may run at the same time. `a` and `c` begin with the part's first row.
+  /// Computes only the rows of this part. If there are several parts, the call runs on the calling
+  /// thread, and calls for different parts may run at the same time. `a` and `c` begin with the
+  /// part's first row.
   void run_rows(std::int64_t part, const void* a, const void* b, float* c,
                 std::span<std::byte> scratch);
 
-  /// True if C is made in panels of whole rows, which stream() hands over one by one.
+  /// True if C is computed in panels of whole rows, which stream() can hand over one by one.
   bool streams() const;
   std::size_t stream_scratch_bytes() const;
-  /// Makes what run makes, bit for bit, but passes C to the sink, panel by panel, from the threads
-  /// that made it.
+  /// Computes what run() computes, bit for bit, but passes C to the sink, panel by panel. The
+  /// thread that computed a panel passes it on.
   void stream(const void* a, const void* b, OutputSink& sink, std::span<std::byte> scratch);
 
  private:

@@ -45,8 +45,8 @@ void expect_product(const GemmShape& s, ThreadPool& pool) {
   }
 }
 
-// Tests each variant: transposed or not, accumulated or not. `ld` belongs to both operands; 0:
-// their rows are contiguous.
+// Tests each variant: transposed or not, accumulated or not. `ld` is lda and ldb; if it is 0, rows
+// are contiguous.
 void expect_all_variants(std::int64_t m, std::int64_t n, std::int64_t k, ThreadPool& pool,
                          std::int64_t ld = 0) {
   for (int variant = 0; variant < 8; ++variant) {
@@ -133,8 +133,8 @@ TEST(Gemm, StreamsALargeWeightsGradientBitForBit) {
   }
 }
 
-// The rows lie 2 KB apart. Some machines copy such rows in blocks; the operands have more than one
-// block each way.
+// Rows lie 2 or 4 KB apart in some operand. On some machines such operands are copied in blocks,
+// and these have more than one block in each dimension.
 TEST(Gemm, MultipliesOperandsWhoseRowsShareCacheSets) {
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);

@@ -46,8 +46,8 @@ class LayerNormKernel : public Kernel {
   ThreadPool& pool_;
 };
 
-// Sums the gradients of gains and offsets first by parts of rows, which are the same in every step,
-// and then over the parts in order.
+// Sums the gradients of gains and offsets over each part of the rows, and then adds the sums of the
+// parts in order. The parts are the same in every step.
 class LayerNormGradKernel : public Kernel {
  public:
   LayerNormGradKernel(const Node& node, ThreadPool& pool)

@@ -26,11 +26,11 @@ Strides row_major_strides(const Shape& shape);
 
 class BoxCopy {
  public:
-  /// Strides count elements of `element_size` bytes (1, 2, 4 or 8), one for each dimension of
-  /// `box`; a source stride of 0 repeats.
+  /// `to` and `from` have a stride for each dimension of `box`, in elements of `element_size` bytes
+  /// (1, 2, 4 or 8). A stride of 0 in `from` repeats one element.
   BoxCopy(const Shape& box, const Strides& to, const Strides& from, std::size_t element_size);
 
-  /// The places must not overlap.
+  /// The boxes at `to` and `from` must not overlap.
   void run(std::byte* to, const std::byte* from, ThreadPool& pool) const;
 
  private:
@@ -41,7 +41,7 @@ class BoxCopy {
   void order_for_cache();
   template <typename T>
   void run_as(T* to, const T* from, ThreadPool& pool) const;
-  /// Copies rows [begin, end) of the plane from `from` to `to`.
+  /// Copies rows [begin, end) of a plane that begins at `from` to the plane at `to`.
   template <typename T>
   void copy_rows(T* to, const T* from, std::int64_t begin, std::int64_t end) const;
 
@@ -168,7 +168,7 @@ void BoxCopy::copy_rows(T* to, const T* from, std::int64_t begin, std::int64_t e
 
 using Dims = std::vector<std::int64_t>;
 
-/// One box between an input and an output, with offsets in elements.
+/// The copy of one box from an input to an output. `to` and `from` are offsets in elements.
 struct Move {
   int input = 0, output = 0;
   std::int64_t to = 0, from = 0;

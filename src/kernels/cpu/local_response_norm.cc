@@ -62,7 +62,7 @@ class ResponseNormKernel : public Kernel {
   ThreadPool& pool_;
 };
 
-/// Naive kernels handle images whose channels do not lie last.
+/// Returns null if the channels of the images do not lie last: naive kernels compute such nodes.
 std::unique_ptr<Kernel> make_response_norm(const Node& node, ThreadPool& pool) {
   if (!channels_last(node.attributes())) return nullptr;
   return make_float_kernel_of<ResponseNormKernel>(node, pool);

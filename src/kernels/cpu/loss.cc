@@ -87,9 +87,9 @@ class SoftmaxCrossEntropyGradKernel : public LossKernel {
   }
 };
 
-// Works by groups of rows, which stay in the cache between their two passes, and within these by
-// blocks of classes, each with its own largest logit. The biases' gradients are summed first by
-// parts of rows, which are the same in every step, and then over the parts in order.
+// Goes through groups of rows, which stay in the cache between their two passes. In a row, each
+// block of classes subtracts its own largest logit. The gradients of the biases are summed over
+// each part of the rows, and then over the parts in order; the parts are the same in every step.
 class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
  public:
   SoftmaxCrossEntropyWithGradKernel(const Node& node, ThreadPool& pool)
@@ -122,7 +122,7 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
   // The scratch memory of a part of the rows.
   struct Part {
     BlockOfExp* exps;  // the blocks of one row
-    // Turn exponentials into gradients, one for each block of each row of a group.
+    // The factors that turn exponentials into gradients, one for each block of each row of a group.
     float* factors;
     float* sums;  // the sums of each class's gradients
   };
@@ -164,13 +164,13 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
     return std::min(kBlockClasses, classes_ - block * kBlockClasses);
   }
 
-  // Computes the exponentials by blocks, the factor of each block, and the loss.
+  // Computes, for row r, the exponentials of each block, the factor of each block, and the loss.
   void exp_of_row(const KernelCall& call, std::int64_t r, BlockOfExp* exps, float* factors) const {
     const float* biases = biased_ ? call.inputs[3].as<float>() : nullptr;
     const float* x = call.inputs[0].as<float>() + r * classes_;
     float* y = call.outputs[0].as<float>() + r * classes_;
     const std::int32_t label = call.inputs[1].as<std::int32_t>()[r];
-    // y may be x.
+    // Reads x before y is written, since y may be x.
     double wanted = wanted_logit(x, biased_ ? x[label] + biases[label] : x[label]);
     if (biased_ && wanted_.of_each != 0) wanted += wanted_.of_each * vector_sum(biases, classes_);
     float largest = std::numeric_limits<float>::lowest();

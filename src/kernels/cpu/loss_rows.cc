@@ -151,8 +151,8 @@ namespace paceline {
 namespace {
 
 // Squares of float32 numbers beyond 1.8e19 or below 1.1e-19 do not fit float32. If the sum shows an
-// overflow, or is so small that lost squares may count, the function sums again in double, one term
-// `term(i)` at a time.
+// overflow, or is so small that lost squares may count, the function sums the squares of all
+// term(i) again in double.
 constexpr double kLeastSum = 1e-25;
 
 template <typename Term>

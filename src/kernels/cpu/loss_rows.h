@@ -16,9 +16,9 @@ struct BlockOfExp {
   float shift;  // the largest z; the lowest float if that is −infinity
   double sum;
 };
-/// Computes y[i] = exp(z[i] − shift) with z[i] = x[i] + b[i], or x[i] if b is null. y may be x; n
-/// is at least 1, and at most what the first-level cache holds. `ahead` is memory that is read
-/// soon; it need not exist.
+/// Computes y[i] = exp(z[i] − shift) with z[i] = x[i] + b[i], or x[i] if b is null. y may be x. n
+/// is at least 1, and y must fit into the first-level cache. Prefetches n floats at `ahead`, which
+/// the caller reads next; the address need not be valid.
 BlockOfExp exp_of_block(const float* x, const float* b, float* y, const float* ahead,
                         std::int64_t n);
 struct ScaledRow {

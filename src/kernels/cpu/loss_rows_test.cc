@@ -79,7 +79,7 @@ TEST(LossRows, ABlockHasTheLargestOfItsSumsAsShift) {
   });
 }
 
-// Excluded classes have such logits.
+// Excluded classes have logits of −infinity.
 TEST(LossRows, ABlockOfMinusInfinityAddsNothing) {
   std::vector<float> x(100, -kInfiniteLoss);
   const BlockOfExp exps = exp_of_block(x.data(), nullptr, x.data(), x.data(), 100);

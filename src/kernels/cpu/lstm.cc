@@ -1,5 +1,5 @@
-// One GEMM makes the products with x for all steps. Only the recurrent products go step by step,
-// with weights that are packed once for all steps.
+// One GEMM computes the products with x for all steps. Only the recurrent products are computed
+// step by step, with weights that are packed once for all steps.
 #include <algorithm>
 
 #include "base/buffer.h"
@@ -24,12 +24,12 @@ struct Sizes {
   std::int64_t rows() const { return steps * batch; }
   std::int64_t gates() const { return 4 * hidden; }
   std::int64_t state() const { return batch * hidden; }
-  /// The number of batch rows that are worth a thread.
+  /// Returns the fewest batch rows for which waking a thread pays.
   std::int64_t grain() const {
     return std::max<std::int64_t>(1, 2000 / std::max(hidden, std::int64_t{1}));
   }
 
-  /// A recurrent product: from h (batch, hidden) to the gates, or back.
+  /// Returns the shape of a recurrent product: from h (batch, hidden) to the gates, or back.
   GemmShape recurrent(bool back) const {
     GemmShape shape = back ? GemmShape::packed(batch, hidden, gates(), false, true)
                            : GemmShape::packed(batch, gates(), hidden, false, false, true);
@@ -237,7 +237,8 @@ class LstmGradKernel : public Kernel {
     return std::max({to_h_.scratch_bytes(), to_x_.scratch_bytes(), to_weights_.scratch_bytes()});
   }
 
-  // On the way back, the outputs for the initial states hold the gradients of the states.
+  // In the loop over the steps, outputs 1 and 2 hold the gradients of the current states. In the
+  // end these are the gradients of the initial states.
   void begin_states(const KernelCall& call) {
     std::size_t next = has_outputs_ ? 8 : 7;
     const auto begin = [&](bool given, float* state) {
@@ -251,8 +252,8 @@ class LstmGradKernel : public Kernel {
     begin(has_c_, call.outputs[2].as<float>());
   }
 
-  // Each row of the batch has a sum of its own. One thread at a time adds to it, from the last step
-  // to the first, for any number of threads.
+  // Adds dz to `sums`, which has a sum for each row of the batch. One thread at a time adds to a
+  // sum, from the last step to the first, so the number of threads changes no bit.
   void through_cells(const KernelCall& call, std::int64_t t, const RecurrentProduct::Lane& lane,
                      float* dz, float* sums) {
     const float* cell = call.inputs[6].as<float>() + t * s_.state();
@@ -273,7 +274,8 @@ class LstmGradKernel : public Kernel {
     lane.threads.parallel_for(lane.end - lane.begin, s_.grain(), cells);
   }
 
-  // Builds the operand for the weights: for all steps, x and beside it the h of the step before.
+  // Builds the operand of the product that gives the gradient of the weights. Each of its rows has
+  // x and then the h of the step before.
   void join_operands(const KernelCall& call, std::byte* joined) {
     const float* const x = call.inputs[0].as<float>();
     const float* const h0 = call.inputs[1].as<float>();

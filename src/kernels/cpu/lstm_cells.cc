@@ -55,8 +55,8 @@ HWY_INLINE void backward_at(D d, const LstmBackwardRow& row, std::size_t u) {
   hn::StoreU(hn::Mul(dc, f), d, row.d_state_c + u);
 }
 
-/// Calls at(d, u) for the units from u on: with whole vectors first, and for the rest with vectors
-/// of half the size, down to one unit.
+/// Calls at(d, u) for all units from u on: with whole vectors first, then with a vector of half the
+/// size, a quarter of it and so on, down to one unit.
 template <std::size_t kLanes, class At>
 HWY_INLINE void for_units(std::size_t u, std::size_t hidden, const At& at) {
   const hn::CappedTag<float, kLanes> d;

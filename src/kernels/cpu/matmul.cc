@@ -51,8 +51,9 @@ class MatmulKernel : public Kernel {
   StreamingProduct product_;
 };
 
-/// Products of the matrices in the last two dimensions. If there are at least as many as threads,
-/// each thread makes whole products; otherwise all threads together make one after another.
+/// Products of the matrices in the last two dimensions. If there are at least as many products as
+/// threads, each thread computes whole products. Otherwise all threads together compute one product
+/// after the other.
 class BatchMatmulKernel : public Kernel {
  public:
   BatchMatmulKernel(const Node& node, ThreadPool& pool)

@@ -13,18 +13,18 @@ namespace paceline {
 /// Returns the shape with bfloat16 operands if their products are faster, else the shape itself.
 GemmShape lowered(GemmShape shape);
 
-/// Converts y[i] = x[i] for i in [0, n), on the pool's threads.
+/// Converts n elements of x to float32 in y, on the pool's threads.
 void widen_in_tiles(ThreadPool& pool, const BFloat16* x, float* y, std::int64_t n);
 
-/// Gives float32 memory the form that a kernel's products want: as it is, or rounded to bfloat16
-/// (kept in float32 if bfloat16 products are no faster).
+/// Prepares the float32 operands of a kernel's products: leaves them as they are, or rounds them to
+/// bfloat16. Rounded operands are stored as float32 if bfloat16 products are no faster.
 class OperandCast {
  public:
   OperandCast(bool rounds, ThreadPool& pool) : rounds_(rounds), pool_(&pool) {}
 
   /// Returns the shape of the products whose operands are cast.
   GemmShape shape(const GemmShape& of) const { return rounds_ ? lowered(of) : of; }
-  /// Returns the extra bytes that n elements take, 64-byte aligned.
+  /// Returns the bytes that `cast` takes for n elements, 64-byte aligned; 0 without rounding.
   std::size_t bytes(std::int64_t n) const;
   /// Returns x, or n elements rounded into `space`, which has at least bytes(n).
   const void* cast(const float* x, std::int64_t n, std::span<std::byte> space) const;

@@ -1,5 +1,5 @@
-// One product as oneDNN alone makes it, in memory of its own: what a core can do, to compare
-// kernels with. No kernel uses it.
+// One product that a single call of oneDNN computes, in memory of its own. It shows what a core can
+// do, so that kernels can be compared with it; no kernel uses it.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@ PoolShape pool_shape(const Node& node, const Shape& image, const Shape& pooled) 
   return {Window2d::of(node.attributes()), image[1], image[2], pooled[1], pooled[2], image[3]};
 }
 
-/// Calls `Run` with (shape, call, offset of the image's first element, offset of the pooled
-/// image's).
+/// Calls `Run` for each image with the shape, the call, and the offsets of the first elements of
+/// the image and of the pooled image.
 class PoolKernel : public Kernel {
  public:
   using Run = void (*)(const PoolShape&, const KernelCall&, std::int64_t, std::int64_t);
@@ -62,7 +62,8 @@ void run_avg_grad(const PoolShape& shape, const KernelCall& call, std::int64_t i
                       call.outputs[0].as<float>() + image);
 }
 
-/// Naive kernels handle images whose channels do not lie last.
+/// Returns false if naive kernels must compute the pool: the channels of its images do not lie
+/// last, or they are not float32.
 bool is_fast_pool(const Node& node) {
   return channels_last(node.attributes()) && node.outputs()[0].dtype == DType::kFloat32;
 }

@@ -80,7 +80,7 @@ std::int64_t FirstOfWindow(const PoolShape& s, std::int64_t row, std::int64_t co
 template <class D>
 using PlacesOf = hn::RebindToSigned<D>;
 
-// With kRelu, a window starts from a zero without a place, ahead of all its elements.
+// With kRelu, the maximum of a window starts at zero, which has no place in the window.
 template <bool kRelu>
 HWY_INLINE void max_pool(const PoolShape& s, const float* x, float* y, std::uint8_t* places) {
   for_pixels(s.pooled_h, s.pooled_w, [&](std::int64_t row, std::int64_t column) {
@@ -152,8 +152,8 @@ void AvgPoolImage(const PoolShape& s, const float* x, float* y) {
   });
 }
 
-// Most pixels lie in one window or in none, so the function goes window by window and adds each
-// one's share.
+// Adds, for each pixel, the share of one window after the other in all channels. This is fast since
+// most pixels lie in one window or in none.
 void AvgPoolImageGrad(const PoolShape& s, const float* dy, float* dx) {
   for_pixels(s.h, s.w, [&](std::int64_t row, std::int64_t column) {
     const PoolBox box = WindowsOver(s, row, column);

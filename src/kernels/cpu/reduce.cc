@@ -15,8 +15,8 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kReduceGrain = 16 * 1024;
-// This many rows are summed in float32, and the blocks in double, so that even a long column loses
-// no more digits than one block.
+// The rows of a block. A block is summed in float32, and the sums of blocks in double, so that even
+// a long column loses no more digits than one block.
 constexpr std::int64_t kRowsOfBlock = 256;
 
 struct Extents {
@@ -49,8 +49,8 @@ class ReduceKernel : public Kernel {
     if (node.op().name == "reduce_mean") factor_ = 1 / float(extents.reduced);
   }
 
-  /// Holds a sum for each piece of a row, where a row is cut at places that do not depend on
-  /// threads; or a sum for each long column.
+  /// Returns the bytes for a result of each piece if there is only one row, or for a sum of each
+  /// long column. Pieces do not depend on the number of threads.
   std::size_t scratch_bytes() const override {
     const std::int64_t sums = extents_.inner == 1  ? pieces()
                               : has_long_columns() ? extents_.outer * extents_.inner

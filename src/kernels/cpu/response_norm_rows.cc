@@ -26,7 +26,7 @@ namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Computes s^−beta.
+// Computes s^−beta where beta is ¾.
 struct ThreeQuarters {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V s) const {
@@ -57,9 +57,9 @@ HWY_INLINE hn::Vec<D> base_of(D d, const float* squares, std::int64_t c,
   return hn::MulAdd(hn::Set(d, n.alpha), sum_around(d, squares, c, n.radius), hn::Set(d, n.bias));
 }
 
-// Rows go through each step by blocks. A sum around an element reads what was just stored: loads
-// that overlap two stores wait until the stores have reached the cache, and with blocks they
-// already have.
+// All rows of a block go through a step before the next step begins. A sum around an element loads
+// values that were just stored, and a load that overlaps two stores waits until both have reached
+// the cache. With blocks, they have reached it by then.
 struct RowBlock {
   std::int64_t begin, end;
 };

@@ -1,5 +1,5 @@
-// Passes over rows of float32 whose terms are functors. The files that include this after
-// <hwy/foreach_target.h> compile it once for each instruction set.
+// Passes over rows of float32 whose terms are functors. A file that includes this one after
+// <hwy/foreach_target.h> compiles it once for each instruction set.
 #if defined(PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_
 #undef PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_
@@ -34,7 +34,7 @@ HWY_INLINE void for_vectors(std::int64_t n, const F& f) {
   for (; i < n; ++i) f(one, i);
 }
 
-// term(d, i) returns the terms from i on as a vector of D.
+// Returns the sum of n terms. term(d, i) returns the terms from i on as a vector of D.
 template <class Term>
 HWY_INLINE double sum_terms(std::size_t n, const Term& term) {
   const hn::ScalableTag<float> d;

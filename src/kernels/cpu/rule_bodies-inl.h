@@ -1,5 +1,5 @@
-// The bodies of update rules: each changes a vector of a value and its slots by its gradient. The
-// file is included once for each instruction set.
+// The bodies of update rules: each updates a vector of values and of their slots from a vector of
+// gradients. The file is included once for each instruction set.
 #if defined(PACELINE_KERNELS_CPU_RULE_BODIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PACELINE_KERNELS_CPU_RULE_BODIES_INL_H_
 #undef PACELINE_KERNELS_CPU_RULE_BODIES_INL_H_
@@ -147,8 +147,8 @@ struct FtrlBody {
   }
 };
 
-// FTRL divides by the rate. If the rate is 0, or its inverse overflows a float, it leaves the
-// variable and its slots unchanged.
+// FTRL divides by the rate. This body, for a rate that is 0 or a denormal, leaves the variable and
+// its slots unchanged, since the inverse could overflow a float.
 struct UnmovedFtrlBody {
   static constexpr std::size_t kSlots = FtrlBody::kSlots;
   static constexpr bool kScaled = false;

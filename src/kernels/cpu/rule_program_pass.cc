@@ -14,7 +14,7 @@ namespace {
 
 using Kind = FusedOperand::Kind;
 
-// The vector op of each step in the order of fusable_ops(), before steps are joined.
+// Returns the vector op of each op of fusable_ops(), in their order, before steps are joined.
 std::vector<VectorOp> vector_ops() {
   std::vector<VectorOp> ops;
   for (const FusableOp& op : fusable_ops()) {
@@ -99,7 +99,7 @@ class RuleVectorWriter {
     return float(scalars_[std::size_t(operand.index - program_.scalar_input(0))]);
   }
 
-  /// Returns the form of the step alone.
+  /// Returns the form of step j without a product that is part of it.
   Form form_of_step(int j) const {
     const FusedStep& step = element_step(j);
     Form form{op_of(j), {}, step.operands.size(), float(step.number)};
@@ -116,7 +116,7 @@ class RuleVectorWriter {
     const Form form = form_of_step(operand.index);
     return form.op == VectorOp::kScale && form.operands[0].kind == Kind::kInput;
   }
-  // Marks at most one term of a sum as part of it.
+  // If step j is a sum or a difference, marks at most one of its terms as part of it.
   void mark_part(int j) {
     const auto& operands = element_step(j).operands;
     const bool sum = op_of(j) == VectorOp::kAdd, difference = op_of(j) == VectorOp::kSub;
@@ -130,7 +130,7 @@ class RuleVectorWriter {
     return operand.kind == Kind::kStep && is_part_[std::size_t(operand.index)];
   }
 
-  /// Returns the form of the step together with the product that is part of it.
+  /// Returns the form of step j together with the product that is part of it, if there is one.
   Form form_of(int j) const {
     const Form form = form_of_step(j);
     if (form.op != VectorOp::kAdd && form.op != VectorOp::kSub) return form;

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// Returns numbers that a seed determines.
+// Random numbers that a seed determines.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
@@ -81,7 +81,8 @@ Variable updated(Variable variable, const Rule& rule, const RuleStep& step,
   return variable;
 }
 
-// Steps stay in registers, are joined, and overwrite memory; none may do so too early.
+// Results stay in registers, steps are joined, and results overwrite memory; nothing may be
+// overwritten too early.
 TEST(RuleProgramPass, ComputesAnyProgramAsTheNaiveLoopDoes) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Dice dice(seed);

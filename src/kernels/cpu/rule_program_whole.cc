@@ -18,11 +18,11 @@ namespace {
 
 using Extent = RuleProgram::Extent;
 
-// The number of elements for which waking a thread pays.
+// The fewest elements for which waking a thread pays.
 constexpr std::int64_t kWholeGrain = 16 * 1024;
 
-/// Memory for steps, which a thread keeps for its next contributions: getting it from the system
-/// anew, page by page, would take longer than a step.
+/// Memory for the results of steps, which a thread keeps for its next contributions. Getting the
+/// memory from the system anew, page by page, would take longer than a step.
 class StepMemory {
  public:
   static StepMemory& of_this_thread() {
@@ -30,7 +30,7 @@ class StepMemory {
     return memory;
   }
 
-  /// Returns memory of at least `bytes` bytes, which are not zeroed.
+  /// Returns memory of at least `bytes` bytes, which may have any values.
   Buffer take(std::size_t bytes) {
     // free_ is sorted by size.
     auto found = std::ranges::lower_bound(free_, bytes, {}, &Buffer::size);

@@ -36,9 +36,9 @@ namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The pass prefetches this many floats of each array, in whole lines, while it computes the block
-// before: that is faster than switching line by line between arrays, or between reads and writes
-// (docs/performance-notes.md, Blocks).
+// While a pass computes a block of kBlock floats, it prefetches the next block of each array, in
+// whole lines. This is faster than switching line by line between arrays, or between reads and
+// writes (docs/performance-notes.md, Blocks).
 constexpr std::size_t kFloatsPerLine = kCacheLine / sizeof(float);
 constexpr std::size_t kBlock = 16 * kFloatsPerLine;
 
@@ -78,7 +78,8 @@ class Pass {
   }
 
  private:
-  // A slot means that there is an average, even if its decay is a denormal, which is zero here.
+  // An additional slot means that there is an average, even if the decay of the average is a
+  // denormal, which counts as zero here.
   static float* average_of(const RuleMemory& memory) {
     return memory.slot_count > Body::kSlots ? memory.slots[Body::kSlots] : nullptr;
   }
@@ -91,7 +92,8 @@ class Pass {
     if (average_of(memory) != nullptr) fetch_block(average_of(memory) + begin);
   }
 
-  // This brings the numbers into the cache, where the pass reads them next.
+  // Returns whether all numbers are finite. This brings them into the cache, where the pass reads
+  // them next.
   static HWY_INLINE bool is_finite(const float* numbers, std::size_t count) {
     const D d;
     const std::size_t lanes = hn::Lanes(d), whole = count - count % lanes;
@@ -165,8 +167,8 @@ std::size_t pass(const RuleNumbers& numbers, const RuleMemory& memory) {
   return Pass<Body>(numbers).run(memory);
 }
 
-// The pass reads nothing of the memory that it writes, so this core need not fetch its lines first,
-// neither from memory nor from other cores that read them.
+// Copies the gradient to the values with streaming stores. These overwrite whole lines, so this
+// core need not fetch the lines first, neither from memory nor from other cores that read them.
 void stream(const RuleMemory& memory) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
@@ -186,7 +188,8 @@ void stream(const RuleMemory& memory) {
   std::memcpy(to + i, from + i, (memory.size - i) * sizeof(float));
 }
 
-// If there are fewer elements, this core soon reads them again from its cache.
+// The fewest elements that are streamed. If there are fewer, this core soon reads them again, and
+// then they should lie in its cache.
 constexpr std::size_t kLeastStreamed = std::size_t{1} << 13;
 
 std::size_t assign(const RuleNumbers& numbers, const RuleMemory& memory) {

@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// A variable with its slots, and how to update it.
+// A variable with its slots.
 struct Freshness {
   std::vector<float> values;
   std::vector<std::vector<float>> slots;
@@ -41,7 +41,7 @@ struct Freshness {
   }
 };
 
-// Returns the result of `apply`.
+// Applies the rule to elements [begin, end) with the function `apply`, and returns its result.
 template <typename Apply>
 auto update(const Apply& apply, const Rule& rule, const RuleStep& step, Freshness& held,
             const std::vector<float>& gradient, std::size_t begin, std::size_t end) {
@@ -89,7 +89,7 @@ class EveryRule : public testing::TestWithParam<NamedRule> {};
 INSTANTIATE_TEST_SUITE_P(Rules, EveryRule, testing::ValuesIn(all_rules()),
                          [](const auto& test) { return test.param.name; });
 
-/// Leaves out the moving average, which a variable of rows refuses.
+/// Returns all rules but the moving average, which cannot be applied to rows.
 std::vector<NamedRule> rules_of_rows() {
   std::vector<NamedRule> rules = all_rules();
   std::erase_if(rules, [](const NamedRule& rule) { return rule.rule.kind() == RuleKind::kEma; });
@@ -244,7 +244,8 @@ TEST(DelayedNesterov, OfEveryContributionIsNesterovsMomentum) {
   EXPECT_LT(distance(one.values, other.values), 1e-6);
 }
 
-// Three workers make equal contributions; the third one completes a round and its momentum.
+// Three workers make equal contributions. Every third contribution completes a round and renews the
+// momentum.
 TEST(DelayedNesterov, RenewsItsMomentumWithEveryPeriod) {
   const Rule delayed = DelayedNesterov{1, 0.5f, 3};
   Freshness held(delayed, 1);

@@ -7,21 +7,22 @@
 
 namespace paceline {
 
-/// Returns the row stride, in elements, of a copy with this many columns: its rows share no cache
-/// sets.
+/// Returns the row stride, in elements, of a copy with this many columns. Rows with this stride
+/// share no cache sets.
 std::int64_t copied_ld(std::int64_t columns);
 
 /// True if oneDNN's code for AVX2 copies both operands of a tile with this many rows and columns
 /// into its own layout.
 bool copied_by_avx2_code(std::int64_t rows, std::int64_t columns);
 
-/// Operands of a tile that are copied, block by block, before oneDNN reads them, and the largest
-/// block: the whole tile where nothing is copied, as with a packed B.
+/// Which operands of a tile are copied, block by block, before oneDNN reads them, and the extents
+/// of a block. If nothing is copied, as with a packed B, the block is the whole tile.
 ///
-/// B, and a transposed A, are read across their rows. oneDNN's code for AVX2 reads them where they
-/// lie, unless the tile is large in both directions; rows that are a multiple of 2 KB apart then
-/// share a few sets of the caches and push each other out (4 KB: half the speed on AMD Zen 3). Its
-/// code for AVX-512 copies such operands itself, that for SSE4 copies all (oneDNN 2.6).
+/// oneDNN reads A across its rows if A is transposed, and B if B is not transposed. Its code for
+/// AVX2 reads such operands where they lie, unless the tile is large in both directions. Rows that
+/// lie a multiple of 2 KB apart then share a few sets of the caches and evict each other (4 KB
+/// apart: half the speed on AMD Zen 3). oneDNN's code for AVX-512 copies such operands itself, and
+/// its code for SSE4 copies all operands (oneDNN 2.6).
 struct TileBlocks {
   bool copy_a = false, copy_b = false;
   std::int64_t rows, columns, depth;

@@ -14,14 +14,14 @@ namespace {
 
 constexpr double kLeastFlops = 2e6;  // about 20 µs, several times the cost of waking a thread
 constexpr std::int64_t kTilesAThread = 4;
-// Narrower tiles are far slower than the machine's peak; tiles wider than the second-level cache
-// holds are a tenth slower (measured on shapes of the mlp and ptb models). A packed B is read in
-// order, so its tiles may be narrower, and as wide as they are.
+// Tiles with fewer rows or columns are far slower than the machine's peak. Tiles wider than the
+// second-level cache holds are a tenth slower (measured on shapes of the mlp and ptb models). A
+// packed B is read in order, so its tiles may be narrower, and wide ones are not slower.
 constexpr std::int64_t kLeastRows = 64, kLeastColumns = 128, kLeastPackedColumns = 96;
 constexpr std::int64_t kNarrowColumns = 192;
 constexpr std::int64_t kWide = 4;  // times as many columns as rows
-// With fewer rows, or if B is larger than the second-level cache (1.7 M elements: a tenth slower),
-// tiles that share no part of B are faster.
+// With fewer rows for each thread, or with a B that is larger than the second-level cache, tiles
+// that share no part of B are faster (by a tenth for a B of 1.7 M elements).
 constexpr std::int64_t kLeastPackedRows = 8, kMostSharedElements = 1 << 18;
 
 // oneDNN's kernels make 48 columns of the result at a time (other widths are a fortieth slower),
@@ -30,7 +30,7 @@ constexpr std::int64_t kKernelColumns = 48, kMostColumns = 21 * kKernelColumns;
 constexpr std::int64_t kLeastShared = 5 * kKernelColumns;  // fewer: the last tiles are too narrow
 constexpr std::int64_t kRowBlock = 384, kFewRows = 96;
 // If 1/m + 1/n of a tile m x n is below this, oneDNN first copies the operands into its own layout.
-// If both are deep, it is then a quarter faster.
+// With deep operands, this is a quarter faster.
 constexpr double kCopiedSides = 0.00196;
 constexpr std::int64_t kLeastCopiedDepth = 512;
 
@@ -40,7 +40,7 @@ std::vector<TileRange> equal_parts(std::int64_t size, std::int64_t parts, std::i
   return ranges;
 }
 
-// Rows of a transposed A are columns in memory.
+// Rows of a transposed A are columns in memory, so their ranges are aligned.
 std::vector<TileRange> rows_of(const GemmShape& s, std::int64_t parts) {
   return equal_parts(s.m, parts, s.transpose_a ? kTileAlign : 1);
 }
@@ -63,14 +63,14 @@ std::int64_t rest_of(std::int64_t side, std::int64_t first, std::int64_t most, i
   return std::clamp<std::int64_t>(std::min(wanted, side / kLeastRows), 1, most / first);
 }
 
-// Returns the number of parts as wide as the cache holds, or a little wider.
+// Returns the number of parts if each is about as wide as the cache holds.
 std::int64_t cached_parts(std::int64_t columns) {
   return std::max<std::int64_t>(1, (columns + kMostColumns / 2) / kMostColumns);
 }
 
-// The kernel makes a result larger than the shared cache in panels of 4 MB. A smaller result stays
-// in the cache anyway, and lower tiles then cost more than handing over from the cache saves; in a
-// deep product they do, too.
+// A result larger than the shared cache is computed in panels of 4 MB, which are handed over from
+// the cache. Panels make tiles lower, which costs more than handing over from the cache saves if
+// the result is smaller, and stays in the cache anyway, or if the product is deep.
 constexpr std::int64_t kPanelElements = 1 << 20, kMostPanelElements = 2 * kPanelElements;
 constexpr std::int64_t kLeastPanels = 4, kMostPanelDepth = 256;
 
@@ -100,7 +100,7 @@ bool shares_packed(const GemmShape& s, int threads) {
 
 // If oneDNN reads a packed B in place, narrow tiles are faster, since their rows of B lie close
 // together (1,500 deep and 6,000 wide: 0.75 of the time). Returns equally many tiles for each
-// thread, none narrower than those of any packed B.
+// thread, if they are no narrower than kLeastPackedColumns then.
 TileGrid packed_tiles(const GemmShape& s, std::int64_t most, int threads, bool reads_in_place) {
   const std::int64_t narrow = (s.n + kNarrowColumns - 1) / kNarrowColumns;
   const std::int64_t wide_enough = std::max(narrow, s.n / kLeastPackedColumns);
@@ -111,8 +111,8 @@ TileGrid packed_tiles(const GemmShape& s, std::int64_t most, int threads, bool r
 }
 
 // oneDNN copies a transposed B within each tile, so one more tile than there are threads costs a
-// copy. Each thread copies its part of a wide B (mlp: a tenth faster); otherwise one tile has all
-// columns.
+// copy. Each thread copies its part of a wide B (mlp: a tenth faster). Otherwise tiles have all
+// columns if there are enough rows.
 TileGrid transposed_tiles(const GemmShape& s, std::int64_t most, int threads) {
   if (threads == 1) return equal_tiles(s, 1, 1);
   if (s.n >= kWide * s.m) return equal_tiles(s, 1, rest_of(s.n, 1, most, threads));
@@ -121,15 +121,17 @@ TileGrid transposed_tiles(const GemmShape& s, std::int64_t most, int threads) {
   return equal_tiles(s, rows, rest_of(s.n, rows, most, threads));
 }
 
-// Returns 0 if no width is enough.
+// Returns the fewest columns with which oneDNN copies the operands of a tile; 0 if it never does,
+// or the operands are not deep.
 std::int64_t least_copied_columns(const GemmShape& s) {
   const double rest = kCopiedSides - 1.0 / double(s.m);
   if (rest <= 0 || s.k < kLeastCopiedDepth) return 0;
   return round_up(std::int64_t(1 / rest) + 1, kKernelColumns);
 }
 
-// Makes rounds of one tile for each thread, as wide as the cache allows. The last round has four
-// fifths of each thread's share, followed by the rest.
+// Makes rounds of one tile for each thread. Tiles are at most as wide as the cache allows, and at
+// most four fifths of a thread's share of the remaining columns, until this share is small. So the
+// last rounds are narrow.
 std::vector<TileRange> rounds_of(std::int64_t columns, int threads) {
   if (threads == 1) return equal_parts(columns, cached_parts(columns), kKernelColumns);
   std::vector<TileRange> ranges;

@@ -16,7 +16,8 @@ struct TileRange {
   std::int64_t size() const { return end - begin; }
 };
 
-/// Returns range i of `parts` of [0, size); all ends but the last are multiples of `align`.
+/// Cuts [0, size) into `parts` ranges and returns range i. All ends but the last are multiples of
+/// `align`.
 TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i,
                      std::int64_t align = kTileAlign);
 
@@ -29,12 +30,13 @@ struct TileGrid {
   std::size_t tiles() const { return rows.size() * columns.size(); }
 };
 
-/// Returns one tile for one thread, or if the product is too small to wake another thread.
-/// Otherwise there are some tiles for each thread if the sides allow it, the last ones narrower, so
-/// that the others wait little for a late thread. A large weight's gradient (A transposed) that is
-/// not deep is cut into panels of whole rows, each small enough to stay in the threads' shared
-/// cache. If a thread's own cache holds a packed B, all threads read it: each has whole rows, if
-/// they are not too few. `reads_in_place` is the result of onednn_reads_in_place().
+/// Returns one tile if the product is too small to wake another thread. One thread gets tiles about
+/// as wide as its cache holds. Several threads get some tiles each if the sides allow it, the last
+/// ones narrower, so that the other threads wait little for a late one. The gradient of a large
+/// weight (A is transposed) that is not deep is cut into panels of whole rows, each small enough to
+/// stay in the threads' shared cache. If a packed B fits into a thread's own cache, all threads
+/// read all of it, and each computes whole rows, if there are enough rows. `reads_in_place` is the
+/// result of onednn_reads_in_place().
 TileGrid choose_tiles(const GemmShape& shape, int threads, bool reads_in_place = false);
 
 }  // namespace paceline

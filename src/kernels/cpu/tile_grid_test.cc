@@ -45,7 +45,7 @@ TEST(TileGrid, TilesAreWholeColumnsOfTheKernel) {
   }
 }
 
-// Equal shares would be four hundred rows; instead one tile has 384 and one sixteen.
+// 400 rows are a block of 384 rows and 16 more; instead, each tile gets 200 rows.
 TEST(TileGrid, FewRowsBeyondABlockOfTheKernelAreSharedOutAndStayWithOneThread) {
   const TileGrid grid = choose_tiles(GemmShape::packed(400, 10000, 200), 2);
   EXPECT_THAT(sizes_of(grid.rows), ElementsAre(200, 200));
@@ -54,7 +54,7 @@ TEST(TileGrid, FewRowsBeyondABlockOfTheKernelAreSharedOutAndStayWithOneThread) {
   EXPECT_EQ(choose_tiles(GemmShape::packed(700, 10000, 200), 2).rows.size(), 1U);
 }
 
-// 1/m + 1/n < 0.00196: tiles of 650 rows need 2,370 columns.
+// 1/m + 1/n < 0.00196: tiles of 650 rows need 2,373 columns.
 TEST(TileGrid, ADeepProductGetsTilesWideEnoughToBeCopied) {
   const GemmShape deep = GemmShape::packed(650, 10000, 700, true);
   EXPECT_THAT(sizes_of(choose_tiles(deep, 2).columns), ElementsAre(2496, 2496, 2496, 2512));

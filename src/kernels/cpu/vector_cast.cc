@@ -13,8 +13,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Words of 16-bit floats travel in lanes of 32 bits. The code uses integer instructions, because
-// those for bfloat16 flush subnormals, and those for float16 keep a NaN's payload.
+// The words of 16-bit floats are computed in lanes of 32 bits. The code uses integer instructions,
+// because those for bfloat16 flush subnormals, and those for float16 keep a NaN's payload.
 template <class D>
 using Words = hn::Rebind<std::uint32_t, D>;
 

@@ -10,7 +10,7 @@
 namespace paceline {
 
 /// Converts y[i] = x[i] for i in [0, n), from the first to the last. x and y may overlap if no
-/// element of y is written before the elements of x in that place were read.
+/// element of y is written over an element of x that is still to be read.
 void vector_cast(const float* x, BFloat16* y, std::int64_t n);
 void vector_cast(const float* x, Float16* y, std::int64_t n);
 void vector_cast(const BFloat16* x, float* y, std::int64_t n);
