@@ -280,8 +280,8 @@ void Where(VectorOperand condition, VectorOperand a, VectorOperand b, float* z, 
   store_some(d, last, z + i, n - i);
 }
 
-// Sums a short block in float lanes, and blocks in double: as exact as a sum in double to the last
-// digit of a float, at the speed of floats.
+// Sums short blocks in float lanes, and the sums of blocks in double. To the last digit of a float,
+// this is as exact as a sum in double, at the speed of floats.
 double Sum(const float* x, std::size_t n) {
   constexpr std::size_t kBlock = 512;
   const Tag d;
@@ -315,8 +315,8 @@ float Max(const float* x, std::size_t n) {
   return result;
 }
 
-// NaN compares greater than nothing. A NaN in the first element stays, because nothing compares
-// greater than it.
+// NaN compares greater than nothing, so NaN is never the largest, except in the first element: then
+// nothing compares greater, and the result is 0.
 std::size_t ArgMax(const float* x, std::size_t n) {
   const Tag d;
   const std::size_t lanes = hn::Lanes(d);

@@ -41,7 +41,7 @@ enum class BinaryFunction : std::uint8_t {
   kEqual,
 };
 
-/// Returns the function of the op with this name, if it is one.
+/// Returns the function of the op with this name, if there is one.
 std::optional<UnaryFunction> unary_function(std::string_view op);
 std::optional<BinaryFunction> binary_function(std::string_view op);
 /// Returns the attribute "factor" or "slope"; 0 if there is neither.

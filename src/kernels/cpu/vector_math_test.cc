@@ -76,7 +76,7 @@ constexpr ExactFunction kExactFunctions[] = {
     {UnaryFunction::kLog, [](double x) { return std::log(x); }},
     {UnaryFunction::kErf, [](double x) { return std::erf(x); }}};
 
-/// Every `stride`-th of all 2^32 float32 values, from `first` on.
+/// Returns every `stride`-th of all 2^32 float32 values, from `first` on.
 std::vector<float> bit_patterns(std::uint64_t first, std::uint64_t stride) {
   std::vector<float> values;
   for (std::uint64_t word = first; word < std::uint64_t{1} << 32; word += stride) {

@@ -27,7 +27,8 @@ enum class VectorOp : std::uint8_t {
   kFunction,   // the function's value
 };
 
-/// An instruction reads and writes places: the arrays of a run, then the cells of the program.
+/// An instruction reads and writes places. Their numbers count the arrays of a run first, then the
+/// cells of the program.
 struct VectorInstruction {
   /// As `a`, this is the result of the instruction before, still in registers. As `result`, it
   /// leaves the result there.
@@ -48,7 +49,8 @@ class VectorProgram {
 
   explicit VectorProgram(std::size_t arrays) : arrays_(arrays) {}
 
-  /// Adds a place that holds the number for each element until an instruction writes to it.
+  /// Adds a cell and returns its place. The cell holds `number` for each element until an
+  /// instruction writes to it.
   std::uint8_t add_cell(float number = 0);
   /// Adds an instruction. The caller may still change its result through the reference, which stays
   /// valid.

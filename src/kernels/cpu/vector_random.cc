@@ -15,8 +15,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A block lies across four vectors, one word in each 64-bit lane, because products need all 64
-// bits.
+// The four words of each block lie in four vectors. A word has a 64-bit lane of its own, because
+// products of words need all 64 bits.
 template <class D>
 struct PhiloxLanes {
   using V = hn::Vec<D>;

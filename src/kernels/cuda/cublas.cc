@@ -35,8 +35,9 @@ struct Matrix {
   bool transposed;  // the factor is the transpose of this matrix
 };
 
-// Describes the transpose of a factor (rows, columns) in which `row` or `column` is a stride of
-// one. In column-major order, its transpose is (columns, rows).
+// Describes the transpose of a factor (rows, columns) that lies in memory with the strides `row`
+// and `column`, one of which is 1. A factor in row-major order is its transpose in column-major
+// order.
 Matrix transpose_of(std::int64_t rows, std::int64_t columns, std::int64_t row,
                     std::int64_t column) {
   if (column == 1 && row >= columns) return {columns, rows, row, false};
@@ -62,7 +63,7 @@ class ProductPlan : public CudaPlan {
     transpose(Lt::kTransposeB, a.transposed);
   }
 
-  /// Returns false if the library has no plan.
+  /// Asks the library for its best plan within the limits. Returns false if it has none.
   bool find(const CudaPlanLimits& limits) {
     const auto preference = made(calls_, calls_.make_preference, calls_.destroy_preference);
     const auto set = [&](int attribute, const auto& value) {

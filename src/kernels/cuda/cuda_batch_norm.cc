@@ -1,4 +1,5 @@
-// Batch norm of images. Each block sums one part of a channel; then each thread makes one element.
+// Batch norm of images. Each block of threads sums one part of some channels. After that, each
+// thread computes elements one by one.
 #include "kernels/cuda/cuda_work.h"
 #include "paceline/op.h"
 
@@ -171,8 +172,7 @@ std::string batch_norm_source() {
   return std::string(kImageSource) + kSumColumns + kBatchNormSource;
 }
 
-/// Scratch memory of each channel of a batch: two sums in double, preceded by the sums of its
-/// parts.
+/// Scratch memory: two sums in double for each part of each channel, and then two for each channel.
 struct Sums {
   Sums(CudaWork& work, const Image& xs, const Parts& p)
       : parts(A::scratch(work.add_scratch(std::size_t(2 * p.parts * xs.c) * sizeof(double)))),

@@ -67,14 +67,15 @@ class SourceProgram {
   CudaCalls::Program* program_ = nullptr;
 };
 
-// Returns a file that identifies itself: a line, the key and its code.
+// Returns the contents of a file: a line with the sizes and a checksum, then the key and the code.
 std::string file_of(const std::string& key, std::span<const char> code) {
   const std::uint32_t check = crc32c(std::as_bytes(code));
   return fmt::format("paceline kernel 1 {} {} {}\n{}{}", key.size(), code.size(), check, key,
                      std::string_view(code.data(), code.size()));
 }
 
-// Returns an empty vector if the file does not exist, is not whole, or has another key.
+// Returns the code in a file; an empty vector if the file does not exist, is not whole, or has
+// another key.
 std::vector<char> code_in(const std::string& path, const std::string& key) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream read;

@@ -21,7 +21,8 @@ class CudaCodeCache {
   /// Keeps no files if `folder` is empty. Makes the folder when it is needed.
   CudaCodeCache(const CudaCalls& calls, std::string architecture, std::string folder);
 
-  /// Returns kept code, or compiles as cuda_code does. `kept` says whether the code was kept.
+  /// Returns the kept code of `source`, or compiles it as cuda_code does. Sets `kept` to whether
+  /// the code was kept.
   std::vector<char> code(const std::string& source, bool& kept) const;
   /// Recompiles source whose kept code cannot be used.
   std::vector<char> code_anew(const std::string& source) const;

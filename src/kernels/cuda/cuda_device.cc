@@ -67,7 +67,7 @@ constexpr std::size_t kLeastAlignment = 4;  // the size of a float32
 
 }  // namespace
 
-/// Launches a generated kernel.
+/// Launches the kernel that is generated for an element-wise node.
 class CudaDevice::ElementwiseKernel : public Kernel {
  public:
   ElementwiseKernel(CudaDevice& device, const Node& node, std::span<const FusedStep> program)
@@ -110,7 +110,7 @@ class CudaDevice::WrittenKernel : public Kernel {
   WrittenKernel(CudaDevice& device, const Node& node, CudaWork work)
       : device_(device), node_(node), work_(std::move(work)) {
     launches_.reserve(work_.launches.size());
-    bool done = false;  // a library computes it
+    bool done = false;  // whether a library computes the launch
     for (CudaLaunch& launch : work_.launches) {
       Launch& made = launches_.emplace_back();
       if (!launch.finishes_the_last) done = prepare_library(launch, made);
@@ -151,7 +151,8 @@ class CudaDevice::WrittenKernel : public Kernel {
     has_run_ = true;
   }
 
-  /// The copied fault is valid once the caller has waited for the device.
+  /// Starts to copy the fault from the device if the kernel has run since the last call. The copy
+  /// is valid once the caller has waited for the device.
   void ask_for_fault() {
     if (!has_run_.exchange(false)) return;
     device_.check(device_.calls_.download(&fault_, address_of(on_device_.data()), sizeof(fault_),
@@ -194,7 +195,7 @@ class CudaDevice::WrittenKernel : public Kernel {
     }
   }
 
-  /// Returns false if no library can do it.
+  /// Plans the call of a library that replaces the launch. Returns false if no library has a plan.
   bool prepare_library(const CudaLaunch& launch, Launch& made) {
     if (!launch.library || launch.blocks == 0) return false;
     made.plan = device_.plan(*launch.library, {});
@@ -234,7 +235,7 @@ class CudaDevice::WrittenKernel : public Kernel {
   std::uint64_t value_of(const CudaArgument& argument, const KernelCall& call) const {
     switch (argument.kind) {
       case CudaArgument::Kind::kBytes:
-        return 0;  // the launch parameter that these bytes make
+        return 0;  // not used: the bytes are the parameter
       case CudaArgument::Kind::kInput:
         return address_of(call.inputs[argument.index].data) + argument.offset;
       case CudaArgument::Kind::kOutput:
@@ -268,7 +269,7 @@ class CudaDevice::WrittenKernel : public Kernel {
   std::atomic<bool> has_run_ = false;
 };
 
-/// Runs a host kernel on copies.
+/// Runs the host's kernel on copies of the operands in the host's memory.
 class CudaDevice::HostKernel : public Kernel {
  public:
   HostKernel(CudaDevice& device, const Node& node)
@@ -416,10 +417,11 @@ CudaDevice::~CudaDevice() {
   calls_.release_context(device_);
 }
 
-// Each thread has a current context, which its calls use.
+// Makes the device's context the current one of the calling thread, since a thread's calls use its
+// current context.
 void CudaDevice::enter() const { check(calls_.use_context(context_), "using the GPU"); }
 
-// A later call may report an error of an earlier kernel.
+// Throws if a call failed. The call may report an error of an earlier kernel.
 void CudaDevice::check(CudaCalls::Status status, const char* what) const {
   if (status == 0) return;
   throw Error(ErrorCode::kUnavailable,
@@ -428,8 +430,8 @@ void CudaDevice::check(CudaCalls::Status status, const char* what) const {
                           name_, what, cuda_error_text(calls_, status)));
 }
 
-// A multiprocessor holds the threads of some blocks; each block takes more work when it has done
-// its part.
+// Starts at most kBlocksEach blocks for each multiprocessor. If there is more work, each block
+// loops over several parts of it.
 void CudaDevice::launch(CudaCalls::Function* function, long long blocks, unsigned threads,
                         std::vector<void*>& parameters) {
   constexpr long long kBlocksEach = 8;
@@ -444,8 +446,8 @@ void CudaDevice::ask_for_faults() {
   for (WrittenKernel* const kernel : watched_) kernel->ask_for_fault();
 }
 
-// All kernels that met the same wrong index forget it; the error names the first of them in the
-// graph.
+// Several kernels may have met a wrong index. All of them forget it, and the error names the first
+// of these nodes in the graph.
 void CudaDevice::check_faults() {
   const std::lock_guard lock(mutex_);
   const WrittenKernel* first = nullptr;
@@ -563,8 +565,8 @@ void CudaDevice::synchronize() {
   forget_until(until);
 }
 
-// If another thread is about to wait for an event that is reused meanwhile, that thread waits
-// longer.
+// Another thread may be about to wait for an event that is reused meanwhile. That thread then only
+// waits longer.
 void CudaDevice::synchronize(std::uint64_t ticket) {
   enter();
   CudaCalls::Event* event = nullptr;

@@ -103,8 +103,8 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   std::map<std::string, CudaCalls::Module*> modules_;  // by source
   std::set<std::string> ops_on_host_;
   std::atomic<std::int64_t> host_op_ns_ = 0;
-  std::set<std::string> ops_without_library_;       // a library might have had a plan
-  std::set<WrittenKernel*> watched_;                // they may have met a wrong index
+  std::set<std::string> ops_without_library_;       // no library had a plan
+  std::set<WrittenKernel*> watched_;                // may have met a wrong index
   std::map<CudaCalls::Address, std::size_t> held_;  // bytes of each allocation
 };
 

@@ -235,7 +235,7 @@ TEST_F(CudaTest, AGpuThatIsNotThereIsRefused) {
             "(CUDA_VISIBLE_DEVICES=4,5)");
 }
 
-// Returns the distance between the results of the device and those of the naive kernels.
+// Returns ‖a − b‖ ÷ ‖b‖. For types other than float32, returns 0 if both are equal, else infinity.
 double distance_of(const Tensor& a, const Tensor& b) {
   if (a.dtype() != DType::kFloat32) {
     return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0 ? 0 : INFINITY;
@@ -293,7 +293,7 @@ TEST_F(CudaTest, EveryOpCaseOnGpuIsRight) {
                                 HasSubstr("pip install nvidia-cublas nvidia-cudnn-cu13"))));
 }
 
-// The test finds a library that reads beyond its operands or in the wrong order.
+// With wrong strides, the fake library reports a read past the end of an operand, or has no plan.
 TEST_F(CudaTest, AWrongLeadingDimensionIsFound) {
   const auto gpu = device();
   const Cublas cublas(calls_.cublas);
@@ -458,8 +458,8 @@ TEST_F(CudaTest, AnIndexOutOfRangeEndsTheNextWait) {
   EXPECT_EQ(said(), "");
 }
 
-/// Returns the outputs of a node whose inputs are given. If `i` is given, output 0 uses the memory
-/// of input i.
+/// Returns the outputs of a node whose inputs are given. If `i` is not negative, output 0 uses the
+/// memory of input i.
 std::vector<Tensor> outputs_of(const Node& node, const std::vector<Tensor>& inputs, int i,
                                CudaDevice& gpu, SumExchange* exchange = nullptr) {
   std::vector<Buffer> memory;

@@ -1,5 +1,5 @@
-// Convolutions, pools and local response norm of images (N,C,H,W) or (N,H,W,C): each thread makes
-// one element.
+// Convolutions, pools and local response norm of images (N,C,H,W) or (N,H,W,C): each thread
+// computes elements one by one.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -300,7 +300,7 @@ std::string images_source() {
 
 CudaWork one(CudaLaunch launch) { return {images_source(), {std::move(launch)}, 0, {}}; }
 
-/// Describes a convolution to a library. `what` says which one is computed.
+/// Describes a convolution to a library. `kind` says which of its three passes is computed.
 CudaLibraryCall by_library(const Convolution& c, CudaConvolution::Kind kind, bool is_tf32) {
   const auto image = [](const Image& i) {
     return CudaConvolution::Tensor{{i.n, i.c, i.h, i.w}, {i.of_n, i.of_c, i.w * i.of_w, i.of_w}};
@@ -336,7 +336,8 @@ class ConvolutionWork {
   CudaWork work{};
   const Convolution conv;
 
-  /// Returns an input, rounded to bfloat16 if the node says so.
+  /// Returns an input or, if the node rounds products, a copy that an added launch rounds to
+  /// bfloat16.
   A factor(int input, const Shape& shape) {
     const A from = A::input(std::size_t(input));
     if (!rounds_) return from;
@@ -345,7 +346,7 @@ class ConvolutionWork {
     work.launches.push_back({"rounded", blocks_for(n), {to, from, A::integer(n)}});
     return to;
   }
-  /// Adds launches that compute output 0 of two factors, and that a library may replace.
+  /// Adds launches that compute output 0 from two factors. A library's call may replace them.
   void add(CudaConvolution::Kind kind, const A& first, const A& second,
            std::vector<CudaLaunch> launches) {
     if (conv.xs.n > 0) {
@@ -358,7 +359,7 @@ class ConvolutionWork {
     for (std::size_t k = 1; k < launches.size(); ++k) launches[k].finishes_the_last = true;
     work.launches.insert(work.launches.end(), launches.begin(), launches.end());
   }
-  /// Returns launches that sum `from` over all windows and make this many results.
+  /// Returns launches that write `results` sums to `to`, each over all windows of `from`.
   std::vector<CudaLaunch> sum_windows(const A& to, std::vector<A> from, std::int64_t results,
                                       const char* function) {
     constexpr std::int64_t kThreadsEnough = 1 << 16;  // enough to keep a GPU busy

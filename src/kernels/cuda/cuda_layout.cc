@@ -9,7 +9,8 @@
 namespace paceline::cuda {
 namespace {
 
-// Element i of a box has an index in each dimension; both sides compute their places from these.
+// Element i of a box has an index in each dimension, from which its places in the input and in the
+// output follow.
 const char* const kLayoutSource = R"(
 struct Box {
   i64 rank, size[8], from[8], to[8];
@@ -62,8 +63,8 @@ class Mover {
  public:
   explicit Mover(DType dtype) : size_(size_of(dtype)) { work_.source = kLayoutSource; }
 
-  /// Moves the elements of `shape` between places whose indices have these strides, starting at
-  /// element `a` of the input and element `b` of the output.
+  /// Adds a launch that copies a box of this shape. In the input, the box begins at element `a` and
+  /// has the strides `from_strides`; in the output, it begins at element `b` and has `to_strides`.
   void move(CudaArgument to, CudaArgument from, std::int64_t a, std::int64_t b, const Shape& shape,
             const Dims& from_strides, const Dims& to_strides) {
     Box box;

@@ -1,4 +1,4 @@
-// Losses with their gradients.
+// Losses and their gradients.
 #include "kernels/cuda/cuda_work.h"
 #include "ops/label_smoothing.h"
 #include "paceline/op.h"
@@ -6,8 +6,8 @@
 namespace paceline::cuda {
 namespace {
 
-// `each` and `own` are the wanted probabilities: `each` of every class, and `own` added for the
-// label.
+// In the kernels, the wanted probability of a class is `each`, and that of the label is `each` +
+// `own`.
 const char* const kLossSource = R"(
 // Writes the loss of a row and the logarithm of its sum of exponentials, or its gradient.
 extern "C" __global__ void cross_entropy(float* losses, float* log_sums, float* dx, const float* x,

@@ -10,12 +10,12 @@
 
 namespace paceline {
 
-/// A library's way to compute something of fixed sizes. The operands' addresses must be multiples
-/// of the planned alignment.
+/// A library's plan for one product or convolution of fixed sizes. The operands' addresses must be
+/// multiples of the planned alignment.
 class CudaPlan {
  public:
   virtual ~CudaPlan() = default;
-  /// Memory that the plan writes while it runs.
+  /// Returns the bytes of memory that the plan writes while it runs.
   virtual std::size_t workspace_bytes() const = 0;
   /// Queues to = first · second (or the convolution of the plan) on the stream. Throws kUnavailable
   /// with the library's message.

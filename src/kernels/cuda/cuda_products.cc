@@ -107,14 +107,15 @@ extern "C" __global__ void cells_grad(float* dz, float* dcs, const float* dhs,
 
 using A = CudaArgument;
 
-/// Products of a node, one after another.
+/// The products of a node, which run one after another.
 class Products {
  public:
   explicit Products(bool rounds) : rounds_(rounds) {}
 
   CudaWork work{kProductSource, {}, 0, {}};
 
-  /// If it rounds, rounds each factor to bfloat16 once.
+  /// Adds the product c = a · b. If the node rounds products, each factor is rounded to bfloat16
+  /// once.
   void add(const A& c, A a, A b, CudaProduct p) {
     if (rounds_) {
       a = rounded(a, p.m * p.k);
@@ -178,7 +179,7 @@ struct Lstm {
   std::size_t hidden_weights() const { return bytes(4 * inputs * hidden); }
   static std::size_t bytes(std::int64_t elements) { return std::size_t(elements) * sizeof(float); }
 
-  /// Multiplies rows × k by the weights of x or of h, and makes rows × 4·hidden.
+  /// Returns the product of a matrix (rows, k) and the weights of x or of h: (rows, 4·hidden).
   CudaProduct forward(std::int64_t rows, std::int64_t k) const {
     return {.m = rows,
             .n = 4 * hidden,
@@ -188,7 +189,7 @@ struct Lstm {
             .b_row = 4 * hidden,
             .b_column = 1};
   }
-  /// Multiplies rows × 4·hidden by the transposed weights, and makes rows × n.
+  /// Returns the product of a matrix (rows, 4·hidden) and transposed weights: (rows, n).
   CudaProduct backward(std::int64_t rows, std::int64_t n) const {
     return {.m = rows,
             .n = n,
@@ -198,7 +199,7 @@ struct Lstm {
             .b_row = 1,
             .b_column = 4 * hidden};
   }
-  /// Multiplies (rows × m)ᵀ by rows × 4·hidden, and makes the weights' gradients.
+  /// Returns the product of (rows, m)ᵀ and (rows, 4·hidden): the gradient of m rows of the weights.
   CudaProduct of_weights(std::int64_t rows, std::int64_t m, bool adds) const {
     return {.m = m,
             .n = 4 * hidden,

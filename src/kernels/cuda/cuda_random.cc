@@ -1,4 +1,4 @@
-// Random ops: words of base/philox.h, through the functions of kernels/random_stream.h.
+// Random ops. They draw the same random words as the host's kernels (kernels/random_stream.h).
 #include "kernels/cuda/cuda_work.h"
 #include "kernels/random_stream.h"
 #include "paceline/op.h"

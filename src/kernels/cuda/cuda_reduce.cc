@@ -1,6 +1,6 @@
-// Sums, means and maxima over any axes, and the norm of several tensors. One block makes one
-// output; its threads pass over the elements that it reduces. Sums over the first axes, or over
-// all, are made in parts.
+// Sums, means and maxima over any axes, and the norm of several tensors. One block computes one
+// output; its threads pass over the elements that this output reduces. Sums over the first axes, or
+// over all, are computed in parts.
 #include <array>
 #include <utility>
 
@@ -111,7 +111,7 @@ struct Groups {
     return pointers;
   }
 
-  /// True if x is a matrix whose columns are reduced.
+  /// True if x can be read as a matrix of which each column is reduced.
   bool are_columns() const {
     return kept.rank == 0 || reduced.rank == 0 ||
            kept.step[0] * kept.size[0] <= reduced.step[std::size_t(reduced.rank) - 1];

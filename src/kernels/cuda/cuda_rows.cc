@@ -1,5 +1,5 @@
 // Ops on rows of the last dimension: softmax, layer norm, metrics, cumulative sums. A block handles
-// one row.
+// one row; in arg_max and cumulative_sum, a thread does.
 #include "kernels/cuda/cuda_work.h"
 #include "ops/axis.h"
 #include "paceline/op.h"

@@ -23,7 +23,7 @@ struct ElementwiseSource {
 std::string elementwise_source(std::span<const FusedStep> program,
                                const std::vector<std::string>& places);
 
-/// Returns the place in an operand of shape `from` that is broadcast to `to`.
+/// Returns the entry of `places` for an input of shape `from` that is broadcast to `to`.
 std::string broadcast_place(const Shape& from, const Shape& to);
 
 }  // namespace paceline

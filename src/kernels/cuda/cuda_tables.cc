@@ -1,5 +1,5 @@
-// Rows of tables: embeddings with their gradients, and one-hot rows. Sums are made in the order of
-// the ids, so that each run has the same bits.
+// Rows of tables: embeddings with their gradients, and one-hot rows. Rows of equal ids are added in
+// the order in which they appear, so each run gives the same bits.
 #include "kernels/cuda/cuda_work.h"
 #include "paceline/op.h"
 

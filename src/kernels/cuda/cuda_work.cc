@@ -60,8 +60,8 @@ struct Image {
 };
 )";
 
-// Groups of `width` neighbouring threads take columns, and the groups take rows; a block makes one
-// part.
+// The `width` neighbouring threads of a group take one column each, and the groups of a block take
+// different rows. A block sums one part of the rows.
 const char* const kSumColumns = R"(
 __device__ inline double sum_of_lanes(double x, i64 width) {
   __shared__ double all[128];

@@ -64,7 +64,7 @@ struct CudaArgument {
 
 /// A number of products c (m,n) = a (m,k) · b (k,n), each written to c or added to it. Strides
 /// count elements from one row, column or matrix to the next. The kernels' source declares the same
-/// struct without `of_bfloat16`.
+/// struct.
 struct CudaProduct {
   std::int64_t count = 1, m = 0, n = 0, k = 0, a_next = 0, a_row = 0, a_column = 0, b_next = 0,
                b_row = 0, b_column = 0, c_next = 0;
@@ -101,8 +101,8 @@ struct CudaLaunch {
   std::int64_t blocks;
   std::vector<CudaArgument> arguments;
   unsigned threads = 128;  // per block
-  /// A library call that does the work of this launch and of the launches behind it that complete
-  /// it.
+  /// A library call that does the work of this launch and of the launches with `finishes_the_last`
+  /// that follow.
   std::optional<CudaLibraryCall> library = {};
   bool finishes_the_last = false;
 };
@@ -120,7 +120,7 @@ struct CudaWork {
   std::vector<CudaLaunch> launches;
   std::size_t scratch_bytes = 0;
   std::optional<CudaFault> fault;
-  // True if it adds up sums with other parts of the batch, if there are any.
+  // Whether the node adds up sums with the other parts of the batch, if there are any.
   bool exchanges = false;
 
   /// Adds `bytes` bytes to the scratch memory, and returns the offset at which they begin.
@@ -132,8 +132,8 @@ struct CudaWork {
   }
 };
 
-/// Empty if the node has no such kernels. All kernels take float32; those that only move elements
-/// take any type.
+/// Returns the work of a node; nothing if no kernel is written for it. Kernels compute in float32.
+/// Those that only move or cast elements, and those of users' ops, take any type.
 std::optional<CudaWork> cuda_work(const Node& node);
 
 /// Parts that the families of kernels share.
@@ -142,7 +142,7 @@ namespace cuda {
 constexpr unsigned kThreads = 128;         // per block, unless a launch says otherwise
 constexpr std::int64_t kMostParts = 1024;  // for the sums over one tensor
 
-/// Returns the number of a block's threads that lie side by side for this many columns.
+/// Returns how many neighbouring threads of a block take one column each: a power of two.
 inline std::int64_t lanes_for(std::int64_t columns) {
   return std::int64_t(std::bit_ceil(std::uint64_t(std::clamp<std::int64_t>(columns, 1, kThreads))));
 }
@@ -168,15 +168,15 @@ struct Image {
 };
 Image image_of(const Shape& shape, const Attributes& attributes);
 extern const char* const kImageSource;
-/// Adds launches of columns' sums: `to`[j] = factor · Σ over `rows` of `from`[row·columns + j].
+/// Adds launches that sum columns: `to`[j] = factor · Σ over `rows` of `from`[row·columns + j].
 void sum_columns(CudaWork& work, const CudaArgument& to, const CudaArgument& from,
                  std::int64_t rows, std::int64_t columns, double factor = 1);
-/// The source of their kernels, and of `sum_of_lanes(x, width)`. That function adds x over the
-/// threads of a block (128) whose numbers are equal modulo `width`, a power of 2; the first `width`
-/// threads get the sums.
+/// The source of the kernels that sum_columns launches, and of `sum_of_lanes(x, width)`. That
+/// function adds x over the threads of a block (128) whose numbers are equal modulo `width`, a
+/// power of 2; the first `width` threads get the sums.
 extern const char* const kSumColumns;
 
-/// Each returns the work of a node whose op belongs to its family; it may be empty.
+/// Each of these functions returns the work of a node whose op belongs to its family, else nothing.
 std::optional<CudaWork> layout_work(const Node& node);
 std::optional<CudaWork> cast_work(const Node& node);
 std::optional<CudaWork> reduce_work(const Node& node);

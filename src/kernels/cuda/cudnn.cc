@@ -83,7 +83,7 @@ class Cudnn::Descriptor {
               "a question");
     return count;
   }
-  /// Returns false if the library refuses.
+  /// Completes the descriptor. Returns false if the library refuses it.
   bool try_finish() { return calls_->finish(descriptor_) == 0; }
   Descriptor& finish() {
     check_dnn(*calls_, calls_->finish(descriptor_), "completing a descriptor");
@@ -125,7 +125,8 @@ Operation operation(CudaConvolution::Kind kind) {
 
 class Cudnn::ConvolutionPlan : public CudaPlan {
  public:
-  /// Makes a plan for the handle's device, or for a described one.
+  /// Makes a plan for the device of `handle` or, if `device` is not null, for that described
+  /// device.
   ConvolutionPlan(const Dnn& calls, Dnn::Handle* handle, const Descriptor* device,
                   const CudaConvolution& c, const CudaPlanLimits& limits)
       : calls_(calls),

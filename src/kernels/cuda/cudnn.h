@@ -21,8 +21,9 @@ class Cudnn {
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
 
-  /// Returns null if the library cannot compute the convolution within the limits and in float32,
-  /// or in TF32 if the operands are exact in it. The plan must not outlive this.
+  /// Returns null if the library cannot compute the convolution within the limits. It computes in
+  /// float32, or also in TF32 if the limits allow this or the operands are exact in TF32. The plan
+  /// must not outlive this.
   std::unique_ptr<CudaPlan> plan(const CudaConvolution& convolution,
                                  const CudaPlanLimits& limits) const;
 

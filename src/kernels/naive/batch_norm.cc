@@ -21,7 +21,7 @@ double sum_of_channel(const ImageShape& image, F&& of) {
   return sum;
 }
 
-/// Adds the numbers to those of the batch's other parts, if there are any.
+/// Replaces the sums by those over all parts of the batch, if there are several parts.
 void add_up_parts(const KernelCall& call, std::span<double> sums) {
   if (call.exchange != nullptr) call.exchange->add_up(sums);
 }

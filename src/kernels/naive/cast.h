@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// Converts y[i] = x[i] to another type, for i in [0, n).
+/// A function that converts n elements of x to the type of y.
 using CastFunction = void (*)(const void* x, void* y, std::int64_t n);
 CastFunction cast_function(DType from, DType to);
 

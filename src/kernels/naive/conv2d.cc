@@ -38,7 +38,7 @@ struct Convolution {
 
   Window2d window;
   ImageShape x, y;
-  std::int64_t channels, outputs_of_group;  // channels of one group of x
+  std::int64_t channels, outputs_of_group;  // of x and of y, in one group
   bool rounds;
 };
 
@@ -88,7 +88,8 @@ struct NaiveConv2dInputGrad {
     });
   }
 
-  /// Sums over the output channels that use channel c, with weight element (i, j).
+  /// Returns the sum of weights times dy over the output channels that read channel c, for the
+  /// element (i, j) of the weights.
   static double of_outputs(const Convolution& conv, const ImageView<T>& dy, const T* weights,
                            std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w,
                            std::int64_t i, std::int64_t j) {
@@ -118,7 +119,8 @@ struct NaiveConv2dWeightsGrad {
     }
   }
 
-  /// Sums, over all windows, dy times the element (k, i, j) of the window.
+  /// Returns the sum over all windows of dy, in channel o, times the element (k, i, j) of the
+  /// window.
   static double of_windows(const Convolution& conv, const ImageView<T>& x, const ImageView<T>& dy,
                            std::int64_t o, std::int64_t k, std::int64_t i, std::int64_t j) {
     double sum = 0;

@@ -19,7 +19,7 @@ struct NaiveCumulativeSum {
   }
 
  private:
-  /// Handles `n` elements, starting at `first`, `stride` apart.
+  /// Sums `n` elements that begin at `first` and lie `stride` apart.
   static void line(const Node& node, const KernelCall& call, std::int64_t first, std::int64_t n,
                    std::int64_t stride) {
     const bool exclusive = node.attributes().get<bool>("exclusive");
