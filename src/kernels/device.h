@@ -22,8 +22,8 @@ struct DeviceOptions {
   int threads = 1;
   double sim_step_ms = 0;  // sim: ms of one run of a plan, spread over its ops by FLOPs
   double sim_gflops = 0;   // sim: the rate at which it computes FLOPs if sim_step_ms is 0
-  /// sim: the device has its own memory, and copies to and from it run at this rate; 0: it shares
-  /// the host's memory.
+  /// sim: the GB/s of copies to and from the device's own memory; 0: the device shares the host's
+  /// memory.
   double sim_copy_gbps = 0;
   bool sim_compute = false;         // sim: kernels also compute, on this machine's cores
   bool cuda_check = false;          // cuda: the host waits after each kernel

@@ -1,4 +1,4 @@
-// Accesses an image tensor by channel, row and column, in either layout.
+// Accesses a tensor of images by image, channel, row and column, in either layout.
 #pragma once
 
 #include "ops/image.h"
@@ -15,7 +15,7 @@ class ImageView {
         strides_(extents_.strides(channels_last)) {}
 
   const ImageShape& extents() const { return extents_; }
-  /// True if the row and the column lie in the image, not in its margin.
+  /// True if the row and the column lie in the image, not in its padding.
   bool contains(std::int64_t h, std::int64_t w) const {
     return h >= 0 && h < extents_.h && w >= 0 && w < extents_.w;
   }
@@ -39,7 +39,7 @@ void for_each_element(const ImageShape& image, F&& f) {
 }
 
 /// Calls f(i, j, h, w) for every element (i, j) of the window at (row, column) of the output; h and
-/// w are its position in the image, or in the margin.
+/// w are the position of the element in the image, or in the padding.
 template <typename F>
 void for_each_in_window(const Window2d& window, std::int64_t row, std::int64_t column, F&& f) {
   for (std::int64_t i = 0; i < window.size[0]; ++i)

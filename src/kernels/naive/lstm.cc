@@ -183,7 +183,7 @@ class NaiveLstmGrad : public Kernel {
   const Sizes s_;
   const bool rounds_;
   const bool has_outputs_, has_h_, has_c_;
-  std::span<const TensorView> inputs_;  // valid during this call
+  std::span<const TensorView> inputs_;  // valid during a call of run()
   const T* d_outputs_ = nullptr;
   std::vector<double> dh_, dc_, dz_, dw_, db_;
 };

@@ -12,7 +12,7 @@ struct Product {
   bool transpose_a, transpose_b;
 };
 
-/// Computes C (m,n) of type Out = op(A) · op(B) of type In.
+/// Computes C (m,n) = op(A) · op(B). A and B have the type In, and C has the type Out.
 template <typename In, typename Out>
 void multiply_matrices(const Product& p, const In* a, const In* b, Out* c) {
   for (std::int64_t i = 0; i < p.m; ++i) {

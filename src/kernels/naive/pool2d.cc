@@ -8,7 +8,8 @@ namespace paceline {
 
 namespace {
 
-// The first of equal maxima counts. A relu_max_pool2d starts from a zero without a place.
+// Of equal maxima, the first counts. The maximum of a relu_max_pool2d starts at zero, without a
+// place.
 template <typename T>
 struct NaiveMaxPool2d {
   static void run(const Node& node, const KernelCall& call) {
@@ -36,8 +37,8 @@ struct NaiveMaxPool2d {
   }
 };
 
-/// Each element of dx becomes the sum of of(n, c, h, w, i, j) over the windows (h, w) that cover
-/// it, where (i, j) is the element's place in the window.
+/// Sets each element of dx to the sum of of(n, c, h, w, i, j) over the windows (h, w) that cover
+/// the element. (i, j) is the place of the element in the window.
 template <typename T, typename F>
 void sum_over_windows(const Window2d& window, const ImageShape& pooled, const ImageView<T>& dx,
                       F&& of) {

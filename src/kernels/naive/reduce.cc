@@ -78,7 +78,7 @@ class MaxKernel : public Kernel {
   const Groups groups_;
 };
 
-/// From dy and y (kept dimensions) and x (…) makes dx: equal maxima share the gradient evenly.
+/// Computes dx from dy and y (kept dimensions) and x (…). Equal maxima share the gradient evenly.
 template <typename T>
 class MaxGradientKernel : public Kernel {
  public:

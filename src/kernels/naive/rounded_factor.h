@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-/// Returns a factor of a product, whose operands may be rounded to bfloat16.
+/// Returns x, a factor of a product, rounded to bfloat16 if `rounds` is true.
 inline double rounded_factor(double x, bool rounds) {
   return rounds ? double(static_cast<float>(BFloat16(float(x)))) : x;
 }

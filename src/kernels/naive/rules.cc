@@ -71,7 +71,8 @@ void ftrl(Element& e, double lr, const Numbers& n) {
   e.w = shrunk == 0 ? 0 : -shrunk / (std::sqrt(squares) / lr + l2);
 }
 
-// Each slot has its own place, since a user's rule may have any number of slots.
+// Applies a user's rule to element i. The rule may have any number of slots, so it does not use the
+// struct Element.
 void apply_program(const RuleProgram& program, const RuleStep& step, const RuleRange& range,
                    std::size_t i) {
   const RuleScalars scalars = rule_scalars(program, step);

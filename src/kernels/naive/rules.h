@@ -6,9 +6,9 @@
 
 namespace paceline {
 
-/// Has the contract of apply_rule.
+/// Applies the rule as apply_rule does, but always to all elements.
 void apply_rule_naively(const Rule& rule, const RuleStep& step, const RuleRange& range);
-/// Has the contract of apply_rule_to_whole; computes in float64.
+/// Applies a rule that has steps, not code, as apply_rule_to_whole does, but in float64.
 void apply_rule_to_whole_naively(const Rule& rule, const RuleStep& step, const RuleWhole& whole);
 
 }  // namespace paceline

@@ -34,7 +34,8 @@ bool makes_ids(const Node& node) {
   return (op == "reshape" || op == "concat") && node.outputs()[0].dtype == DType::kInt32;
 }
 
-// Sums whose elements were never computed may hold denormal numbers, which slow rules down.
+// Clears the floats of a kernel that ran for its ids. Sums of floats that were never computed may
+// hold denormal numbers, which slow rules down.
 void clear_floats(std::span<const TensorView> outputs) {
   for (const TensorView& output : outputs) {
     if (!is_index(output.dtype) && output.bytes() > 0) std::memset(output.data, 0, output.bytes());

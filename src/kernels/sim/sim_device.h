@@ -1,5 +1,5 @@
 // A simulated device: its kernels only take time, but shapes and memory are real. Unless it is told
-// to compute, it computes nothing but row ids, and uses no core.
+// to compute, it computes only the ids of rows, so it keeps no core busy.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// The parts of one run of a plan.
+/// The FLOPs and the number of kernels of one run of a plan.
 struct SimPlan {
   double flops = 0;
   int kernels = 0;
@@ -37,7 +37,7 @@ class SimDevice : public Device {
   void synchronize() override { timeline_.synchronize(); }
 
  private:
-  /// True if it has its own memory.
+  /// True if the device has its own memory, so that uploads and downloads take time.
   bool copies() const { return options_.sim_copy_gbps > 0; }
   void take_time_to_copy(std::size_t bytes);
 

@@ -4,9 +4,9 @@
 
 namespace paceline {
 
-// A wait ends late. An accelerator would have got its next work in time, so the work that follows a
-// wait begins that much earlier: on average, a step then takes exactly its time. This hides nothing
-// else that the host does or waits for in between.
+// A sleep ends late, but an accelerator would have got its next work in time. So the work that
+// follows a wait begins earlier by the delay of the sleep, and on average a step takes exactly its
+// time. Nothing else that the host does or waits for in between is hidden.
 void SimTimeline::run(Duration duration) {
   const std::lock_guard lock(mutex_);
   busy_until_ = std::max(busy_until_, clock_.now() - late_) + duration;

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// One thread queues work; any thread may wait for an event. `clock` must outlive it.
+/// One thread queues work; any thread may wait for an event. `clock` must outlive the timeline.
 class SimTimeline : private Event::Source {
  public:
   explicit SimTimeline(Clock& clock) : clock_(clock), busy_until_(clock.now()) {}

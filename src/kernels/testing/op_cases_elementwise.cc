@@ -162,7 +162,8 @@ void add_equal_cases(OpCases& cases) {
     b.values.assign(a.values.rbegin(), a.values.rend());
     a.differentiable = true;
     b.differentiable = false;
-    // No difference quotient exists at a flag's step, so only the values are compared.
+    // Where the operands are equal, `equal` jumps, so a difference quotient has no limit, and only
+    // the values are compared.
     cases.push_back({"equal", shape.label, {a, b}, build, 0, false});
   }
   auto build = [](Graph&, Inputs in) -> Outputs { return {equal(in[0], in[1])}; };

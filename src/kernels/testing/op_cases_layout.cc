@@ -47,8 +47,8 @@ void add_reshape_cases(OpCases& cases) {
   });
 }
 
-// The derivative by what is behind stop_gradient would not be zero, so the check covers only
-// another input's.
+// Differences by the input of stop_gradient are not zero, but its gradient is. So the check covers
+// only another input.
 void add_stop_gradient_cases(OpCases& cases) {
   for (const Shape& shape : {Shape{}, Shape{3, 5}, Shape{0, 4}}) {
     CaseInput x = floats(shape);

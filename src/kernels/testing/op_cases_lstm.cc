@@ -28,7 +28,8 @@ void round_products(OpCase& c, Attributes& attributes) {
   attributes.set("bfloat16_products", true);
 }
 
-// `outputs` are compared, and their gradients exist.
+// Adds a case that compares the outputs with the numbers in `outputs`; the other outputs have no
+// gradient.
 void add_forward(OpCases& cases, const LstmSizes& s, const std::vector<int>& outputs,
                  double forget_bias, bool rounds = false) {
   OpCase c;

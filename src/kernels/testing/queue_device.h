@@ -1,5 +1,5 @@
-// For tests: a device with its own memory, whose kernels run behind the host on a thread of their
-// own. It checks that its users wait.
+// For tests: a device with its own memory, whose kernels run later than they are called, on a
+// thread of their own. It checks that its users wait.
 #pragma once
 
 #include <sys/mman.h>
@@ -26,8 +26,7 @@
 namespace paceline {
 
 /// - The addresses of its memory cannot be read or written: host code that does so dies. Kernels
-/// get
-///   the memory that stands behind them.
+///   get other addresses, where the memory is.
 /// - A kernel that is given host memory is refused.
 /// - The target of a download is filled with ones (NaN) until the copy is made.
 /// - The source of an upload that changes before the copy is made is an error.
