@@ -103,7 +103,7 @@ TEST_F(MinimizeTest, WeightDecayIsReportedButNotDifferentiated) {
   EXPECT_EQ(training.updates[0].weight_decay, 0);
   const float plain = evaluate(loss_, feeds_).item<float>();
   EXPECT_FLOAT_EQ(evaluate(training.loss, feeds_).item<float>(), plain + 0.5f * 0.5f * 10);
-  // The table is all zeros, so its gradient of the loss alone is zero, too.
+  // The table is all zeros, so the gradient of the loss without weight decay is zero, too.
   EXPECT_THAT(floats(evaluate(training.updates[1].contribution.dense, feeds_)),
               ElementsAre(0, 0, 0, 0));
 }

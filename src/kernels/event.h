@@ -9,7 +9,7 @@ namespace paceline {
 /// device that computes on the host returns empty events, which count as having happened.
 class Event {
  public:
-  /// The queue in which events are recorded. It must outlive them.
+  /// The queue in which events are recorded. It must outlive the events.
   class Source {
    public:
     /// Returns once the event of this ticket has happened. Throws what a kernel threw before it.

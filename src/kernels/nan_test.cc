@@ -61,7 +61,7 @@ TEST_P(NanTest, IsTheLargestOfItsRowOrColumn) {
   });
 }
 
-// The row is long enough for three pieces.
+// The row is long enough to be reduced in three pieces.
 TEST_P(NanTest, IsTheLargestOfALongRowWhereverItIs) {
   constexpr std::int64_t kSize = 3 * 16 * 1024 - 5;
   with_each_instruction_set([&] {

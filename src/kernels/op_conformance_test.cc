@@ -42,7 +42,7 @@ std::unique_ptr<Built> build_graph(const OpCase& c, bool in_double) {
     const ValueType& type = c.inputs[i].type;
     const bool doubled = in_double && type.dtype == DType::kFloat32;
     const DType dtype = doubled ? DType::kFloat64 : type.dtype;
-    // The inputs are variables: their gradients may be sparse, as in a training step.
+    // Inputs of floats are variables, so their gradients may be sparse, as in a training step.
     built->inputs.push_back(
         is_floating(dtype)
             ? built->graph.variable(input_name(i), type.shape, Initializer::zeros(), dtype)
@@ -119,7 +119,7 @@ std::vector<TensorView> views_of(std::span<const Tensor> tensors) {
   return views;
 }
 
-/// Returns the outputs of `node` if output 0 uses the memory of input `i`.
+/// Returns output 0 of `node`, computed in the memory of a copy of input `i`.
 Tensor run_in_place(const Node& node, std::vector<Tensor> inputs, int i, Device& device) {
   std::vector<Tensor> outputs;
   inputs[std::size_t(i)] = inputs[std::size_t(i)].clone();
@@ -225,7 +225,7 @@ TEST_P(OpCaseTest, RunningAllocatesNothing) {
   EXPECT_EQ(fewest, 0);
 }
 
-/// Returns a scalar that depends on every element of every output.
+/// Returns a scalar that depends on every element of every float output.
 Value projection(Graph& graph, std::span<const Value> outputs) {
   Value loss;
   for (std::size_t i = 0; i < outputs.size(); ++i) {

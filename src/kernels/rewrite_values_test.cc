@@ -21,7 +21,7 @@ class RewriteValuesTest : public testing::Test {
     Initializer::normal(0, 1).fill(tensor.data<float>(), shape, 1, name);
     return tensor;
   }
-  /// Values for all inputs, variables and locals; integers are 0, 1, 2, 0, …
+  /// Returns values for all inputs, variables and locals; integers are 0, 1, 2, 0, …
   Feeds feeds() {
     Feeds feeds;
     for (const auto& node : graph_.nodes()) {

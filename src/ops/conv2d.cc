@@ -23,7 +23,7 @@ Window2d window_over(const OpInputs& in, const Shape& weights) {
   return window;
 }
 
-/// Fails unless weights of this shape turn the image's channels into `outputs` channels.
+/// Fails unless weights of this shape fit the image's channels and the attribute "groups".
 void expect_weights(const OpInputs& in, const ImageShape& image, const Shape& weights) {
   const std::int64_t groups = in.attributes.get<std::int64_t>("groups");
   const bool good = groups > 0 && weights[0] > 0 && weights[2] > 0 && weights[3] > 0 &&
@@ -49,7 +49,8 @@ std::vector<ValueType> infer_conv2d(const OpInputs& in) {
   return {{in.dtype(0), y.shape(channels_last(in.attributes))}};
 }
 
-/// Fails unless input i has the shape of dy, the gradient of x convolved with such weights.
+/// Fails unless input i has the shape of dy: that of the output if x is convolved with weights of
+/// this shape.
 void expect_conv_gradient(const OpInputs& in, int i, const ImageShape& x, const Shape& weights) {
   expect_weights(in, x, weights);
   const auto [h, w] = expect_windows(in, window_over(in, weights), x);

@@ -42,8 +42,8 @@ std::vector<ValueType> infer_lstm(const OpInputs& in) {
   return {sequence, state, state, gates, sequence};
 }
 
-// The gradient op's inputs are these seven values, then the gradients of those outputs that have
-// one; the attributes has_outputs, has_h and has_c say which do.
+// The inputs of the gradient op are the seven values of `inputs`, and then the gradients of those
+// outputs that have one. The attributes has_outputs, has_h and has_c say which outputs have one.
 std::vector<Gradient> lstm_gradient(const Node& node, std::span<const Value> output_gradients) {
   if (output_gradients[3] || output_gradients[4]) {
     throw Error(ErrorCode::kInvalidArgument,

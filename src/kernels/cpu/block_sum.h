@@ -20,8 +20,8 @@ class BlockSum {
     std::int64_t begin, size;
   };
 
-  /// Call it once for each input, in order. It takes the same time for any size, since a dry run
-  /// also plans steps that fit into no memory.
+  /// Call this once for each input, in order. The call takes the same time for any size, since a
+  /// dry run also plans steps that fit into no memory.
   void add_input(std::int64_t elements) {
     inputs_.push_back({blocks_, elements});
     blocks_ += (elements + kBlock - 1) / kBlock;

@@ -48,8 +48,7 @@ struct NormColumn {
         slope(hn::Set(d, norm.slope)),
         least(hn::Set(d, norm.slope == 0 ? std::numeric_limits<float>::min() : 0.0f)) {}
   HWY_INLINE V z(V distance) const { return hn::MulAdd(distance, scale, offset); }
-  // Returns `x`, or slope·x where z is below zero. If the slope is 0, it also counts where z is
-  // zero or subnormal.
+  // Returns `x`, or slope·x where z is below zero and, with slope 0, where z is zero or subnormal.
   HWY_INLINE V by_slope(V z, V x) const {
     return hn::IfThenElse(hn::Lt(z, least), hn::Mul(slope, x), x);
   }

@@ -100,7 +100,7 @@ class BatchMatmulKernel : public Kernel {
   std::vector<Gemm> lanes_;
 };
 
-/// The product of bfloat16 operands, which it widens to float32 if that is faster.
+/// The product of bfloat16 operands. The kernel widens them to float32 first if this is faster.
 class Bfloat16MatmulKernel : public Kernel {
  public:
   Bfloat16MatmulKernel(const Node& node, ThreadPool& pool)

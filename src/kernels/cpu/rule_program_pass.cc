@@ -35,7 +35,7 @@ VectorOp vector_op(std::uint8_t op) {
   return all[op];
 }
 
-// Returns the op that computes the same result with its operands exchanged.
+// Returns the op that computes the same result from exchanged operands; nothing if there is none.
 std::optional<VectorOp> exchanged(VectorOp op) {
   switch (op) {
     case VectorOp::kAdd:

@@ -1,6 +1,6 @@
-// oneDNN runs on one thread per call; our pool cuts an op into tiles that threads claim. Beside one
-// busy process, a GEMM slowed from 14 to 27 ms on oneDNN's own OpenMP threads, and from 12.6 to
-// 19.6 ms on claimed tiles. Kernels and rules of one process share these threads.
+// oneDNN runs on one thread per call. A product is cut into tiles, which the threads of our pool
+// claim. Beside one busy process, a GEMM slowed from 14 to 27 ms on oneDNN's own OpenMP threads,
+// and from 12.6 to 19.6 ms on claimed tiles. Kernels and rules of one process share these threads.
 #include "kernels/cpu/tile_grid.h"
 
 #include <algorithm>

@@ -9,14 +9,14 @@ namespace paceline {
 /// may call it.
 class Cublas {
  public:
-  /// Throws kUnavailable if the library does not start. `calls` must outlive this.
+  /// Throws kUnavailable if the library does not start. `calls` must outlive this object.
   explicit Cublas(const CublasCalls& calls);
   ~Cublas();
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
   /// Returns null if the library cannot compute the product within the limits. The plan must not
-  /// outlive this.
+  /// outlive this object.
   std::unique_ptr<CudaPlan> plan(const CudaProduct& product, const CudaPlanLimits& limits) const;
 
  private:

@@ -62,9 +62,9 @@ struct CudaArgument {
   std::string name;
 };
 
-/// A number of products c (m,n) = a (m,k) · b (k,n), each written to c or added to it. Strides
-/// count elements from one row, column or matrix to the next. The kernels' source declares the same
-/// struct.
+/// `count` products c (m,n) = a (m,k) · b (k,n), each written to c or, if `adds` is 1, added to c.
+/// Strides count elements from one row, column or matrix to the next. The kernels' source declares
+/// the same struct.
 struct CudaProduct {
   std::int64_t count = 1, m = 0, n = 0, k = 0, a_next = 0, a_row = 0, a_column = 0, b_next = 0,
                b_row = 0, b_column = 0, c_next = 0;

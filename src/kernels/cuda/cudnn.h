@@ -12,7 +12,7 @@ namespace paceline {
 class Cudnn {
  public:
   /// Uses the device whose context is the thread's. Throws kUnavailable with the library's message.
-  /// `calls` must outlive this.
+  /// `calls` must outlive this object.
   explicit Cudnn(const CudnnCalls& calls);
   /// Makes plans only, for a device of this description, which scripts/gpu_checks records: this
   /// needs no GPU.
@@ -23,7 +23,7 @@ class Cudnn {
 
   /// Returns null if the library cannot compute the convolution within the limits. It computes in
   /// float32, or also in TF32 if the limits allow this or the operands are exact in TF32. The plan
-  /// must not outlive this.
+  /// must not outlive this object.
   std::unique_ptr<CudaPlan> plan(const CudaConvolution& convolution,
                                  const CudaPlanLimits& limits) const;
 

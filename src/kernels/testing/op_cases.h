@@ -19,9 +19,9 @@ struct CaseInput {
   std::vector<double> values = {};
 };
 
-/// float32 values (float64 in the gradient check) of a shape, uniform in [low, high).
+/// Describes an input of float32 values (float64 in the gradient check), uniform in [low, high).
 CaseInput floats(const Shape& shape, double low = -1, double high = 1);
-/// int32 values in [low, high), without a gradient.
+/// Describes an input of int32 values in [low, high), without a gradient.
 CaseInput integers(const Shape& shape, std::int64_t low, std::int64_t high);
 
 struct OpCase {

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// Returns |y − exact| in units in the last place of a float32 of that size; If one of them is NaN
+/// Returns |y − exact| in units in the last place of a float32 of that size. If one of them is NaN
 /// or infinite, returns 0 if the other is the same, else infinity.
 inline double error_in_ulp(float y, double exact) {
   constexpr double kWrong = std::numeric_limits<double>::infinity();
