@@ -95,8 +95,8 @@ TEST(Arena, EachBufferIsAsLowAsLargerOnesLet) {
   }
 }
 
-/// Lays out the memory of a chain of layers: values that live from their layer to its gradient, and
-/// gradients that the next layer reads.
+/// Returns the number of searches that the layout of a chain of layers takes. A value lives until
+/// the gradient of its layer is computed; a gradient lives until the next one is.
 std::int64_t looks_of_chain(int layers) {
   std::vector<ArenaBuffer> buffers;
   for (int i = 0; i < layers; ++i) {

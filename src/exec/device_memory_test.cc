@@ -1,5 +1,6 @@
-// Plans on a device with its own memory and queue give the host's results, bit for bit; the tests
-// also cover stores and events between the two.
+// Tests plans on a device that has its own memory and queue: they give the same bits as on the
+// host. Also tests stores in the host's or in a device's memory, and the events that say when such
+// memory may be used.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -38,7 +39,8 @@ class DeviceMemoryTest : public testing::Test {
  protected:
   using Values = std::map<std::string, Tensor>;
 
-  // The visible results of some steps: fetched values, losses, and the variables afterwards.
+  // The results of some steps: fetched values, losses, norms and requested rows of each step, and
+  // afterwards the shared and the local variables.
   struct Seen {
     std::vector<std::vector<std::byte>> values;
     std::vector<double> numbers;
@@ -119,7 +121,7 @@ class DeviceMemoryTest : public testing::Test {
                     {.clip_norm = clip_norm, .learning_rate = {}, .groups = {}});
   }
 
-  // A training plan on a device, over a store of its own kind.
+  // A training plan on a device, with the steps of the store that `make` returns.
   struct Job {
     using MakeSteps =
         std::function<std::unique_ptr<StoreSteps>(std::span<const VariableSpec>, Values&)>;
@@ -198,7 +200,8 @@ TEST_F(DeviceMemoryTest, LocalsAreReadWrittenAndReset) {
   EXPECT_EQ(locals.read("h").data<float>()[1], 0);
 }
 
-// A store that computes the norm itself. It notes how much of the queue was left when a step ended.
+// A store that computes the norm itself. It notes how many operations were left in the device's
+// queue when end_step was called.
 class NormSteps : public FakeSteps {
  public:
   NormSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,
@@ -230,7 +233,7 @@ TEST_F(DeviceMemoryTest, AStoreThatComputesTheNormEndsTheStepWhileTheDeviceCompu
   EXPECT_GT(job.executor.loss(), 0);
 }
 
-// A store that reads a contribution as soon as ready() is called.
+// A store that reads a contribution as soon as ready() is called, without a wait for the event.
 class HastySteps : public FakeSteps {
  public:
   using FakeSteps::FakeSteps;
@@ -258,7 +261,7 @@ TEST_F(DeviceMemoryTest, AStoreThatDoesNotWaitIsCaught) {
   }
 }
 
-// A store in a device's memory, which says when that memory may be used.
+// A store whose values lie in `space`. It adds up the tickets of its events that were waited for.
 class FarSteps : public FakeSteps, private Event::Source {
  public:
   FarSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,

@@ -1,4 +1,4 @@
-// Tests steps whose kernels add their sums to those of a batch's other parts.
+// Tests steps on parts of a batch, whose kernels add their sums to those of the other parts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,11 +20,12 @@ namespace {
 using testing::FloatNear;
 using testing::Pointwise;
 
-/// The parts make their steps in turn, repeatedly: each takes the sums that all gave in the last
-/// pass, until these are the sums of the whole batch.
+/// An exchange for parts that make their steps one after the other, in several passes. A step adds
+/// the sums that the other parts gave last; after some passes, these are the sums of the whole
+/// batch.
 class PassedSums : public SumExchange {
  public:
-  using Numbers = std::vector<std::vector<double>>;  // by call
+  using Numbers = std::vector<std::vector<double>>;  // by call of add_up
 
   void begin(const std::vector<Numbers>& of_all, std::size_t self) {
     of_all_ = &of_all;
@@ -59,7 +60,8 @@ class ExchangingSteps : public FakeSteps {
   int ends_to_repeat = 0;
 };
 
-/// Passes rows [first, first + count) of a batch through a layer of batch norm.
+/// A part of a batch, rows [first, first + count), on which a graph with a layer of batch norm
+/// trains.
 class Part {
  public:
   Part(const char* device, std::int64_t first, std::int64_t count) : count(count) {
@@ -147,7 +149,7 @@ TEST_P(Exchange, PartsOfABatchHaveTheNormAndTheGradientsOfTheWhole) {
   }
 }
 
-/// Throws RepeatStep in its n-th call.
+/// Throws RepeatStep in one call of add_up: number `in_call`, counted from 0.
 class RepeatingOnce : public SumExchange {
  public:
   explicit RepeatingOnce(int in_call) : in_call_(in_call) {}

@@ -21,7 +21,7 @@
 namespace paceline {
 namespace {
 
-// Returns, by storage, whether the plan reads it.
+// Returns for each storage whether the plan reads it.
 std::vector<bool> read_storages(const Plan& plan) {
   std::vector<bool> read(plan.storages.size());
   const auto note = [&](SlotIndex slot) {
@@ -239,7 +239,7 @@ class StagedSteps : public StoreSteps {
  private:
   struct Staged {
     Buffer memory;
-    TensorView host;  // of a place: where the contribution goes
+    TensorView host;  // for a place: the store's memory for the contribution
     bool by_rows = false;
     std::span<const std::int32_t> rows;  // the rows of a value that the batch reads
   };
@@ -257,8 +257,8 @@ class StagedSteps : public StoreSteps {
 
   Device& device_;
   const std::shared_ptr<StoreSteps> steps_;
-  std::vector<Staged> values_,
-      places_;  // by variable; a variable that the plan does not use has no memory
+  // By variable; a variable that the plan does not use has no memory.
+  std::vector<Staged> values_, places_;
 };
 
 std::size_t row_bytes(const TensorView& view) {
@@ -325,8 +325,9 @@ Activity activity_of(Instruction::Kind kind) {
   }
 }
 
-// Returns the bytes of the arena. Checks first that a step's memory fits the machine, because its
-// allocation writes to it.
+// Returns the size of the arena in bytes. Throws kInvalidArgument if a step's memory does not fit
+// into the machine's: the system promises more memory than it has, so the allocation alone need not
+// fail.
 std::size_t checked_arena(const Plan& plan) {
   check_fits_machine("[executor] a step of this batch needs",
                      double(plan.arena_bytes) + double(plan.input_bytes));
@@ -395,7 +396,8 @@ Executor::Executor(Plan& plan, std::shared_ptr<StoreSteps> steps, LocalMemory& l
   if (plan.global_norm >= 0) global_norm_ = host_view_of(plan.global_norm, results_);
 }
 
-// Repeating a train step would change local variables twice, and the step needs its inputs again.
+// Refuses a train step that cannot be repeated: a repetition would change local variables twice. A
+// repetition also needs the step's inputs, so they must not be filled for the next step early.
 void Executor::check_repeatable() const {
   if (std::ranges::none_of(plan_.binding.uses, &PlanBinding::Use::updated)) return;
   PACELINE_CHECK(!wants_next_inputs_);
@@ -504,7 +506,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   return command;
 }
 
-// The caller calls this once commands_ no longer moves.
+// Keeps pointers to views in commands_, so the caller makes all commands first.
 void Executor::note_store_views() {
   const auto note = [&](SlotIndex index, TensorView& view) {
     const Slot& slot = plan_.slots[std::size_t(index)];
@@ -567,8 +569,8 @@ StepHandle& Executor::run_once(const StepRequest& request) {
   return steps_->end_step(clip_scale(), rows_known_ ? rows_read_ : std::span<const RowSet>());
 }
 
-// The store needs no result of the step, and waits for contributions itself, so it ends the step
-// while the device still computes.
+// Ends the step while the device still computes: the store needs no result of the step, and waits
+// for the contributions itself.
 StepHandle& Executor::end_early() {
   StepHandle* handle = nullptr;
   {
@@ -619,8 +621,8 @@ void Executor::begin(const StepRequest& request) {
                      {request.learning_rates, request.examples, request.identity.step});
 }
 
-// Returns the commands from `at` on that belong to a kernel which waits for input from outside. The
-// result has no node if there is no such kernel.
+// Returns the commands at `at` that belong to a kernel which waits for input from outside: its
+// place, its run and its hand-over. The result has no node if no such kernel is there.
 Executor::Awaited::Part Executor::awaited_part(std::size_t at) const {
   const auto is = [&](std::size_t i, Instruction::Kind kind) {
     return i < commands_.size() && commands_[i].kind == kind;
@@ -746,7 +748,7 @@ void Executor::give_place(const Command& command) {
   give_address(command.storage, place);
 }
 
-// The inputs of the next step may be filled before this one ends.
+// Shows the inputs when the step begins, since those of the next step may be filled before it ends.
 void Executor::show_inputs() {
   contributions_.clear();
   copying_sinks_.clear();
@@ -776,7 +778,7 @@ void Executor::show_contribution(VariableId variable, std::optional<std::int64_t
   show(contribution, [&](const TensorView& value) { observer_->contributed(variable, value); });
 }
 
-// Shows values that lie in the device's memory or are on their way to it.
+// Passes the values of `view` to `to` in host memory, once the device has computed them.
 void Executor::show(const TensorView& view, const std::function<void(const TensorView&)>& to) {
   HostCopies copies;
   const TensorView seen = view.shape.elements() == 0 ? view : copies.of(view, device_);

@@ -19,25 +19,28 @@
 
 namespace paceline {
 
-/// The inputs of a plan that were filled for the next step.
-/// Allocates nothing once it is made, except for the names of errors.
+/// Says which inputs of a plan were filled for the next step. Allocates nothing after the
+/// constructor, except for error messages.
 class FedInputs {
  public:
   explicit FedInputs(const Plan& plan);
-  /// From now on the caller fills inputs for another step. Kept inputs count as filled if this
-  /// step `has_kept` them.
+  /// Begins the inputs of another step. The inputs that earlier steps keep count as filled if this
+  /// step `has_kept` them; all others count as not filled.
   void begin(bool has_kept = true);
-  /// A name that is no input of the plan is ignored.
+  /// Notes that the input was filled for this step alone. Ignores a name that is no input of the
+  /// plan.
   void note(std::string_view input);
   /// Keeps the input: it counts as filled in later steps too. Throws kFailedPrecondition if it was
   /// not filled for this step.
   void keep(std::string_view input);
-  /// Keeps the input, with `tensor` as its value.
+  /// Keeps the input as above, and notes that its values are those of `tensor`.
   void keep(std::string_view input, const Tensor& tensor);
-  /// Returns true if the input keeps the values of this very tensor; it then counts as filled.
+  /// Returns true if the input keeps the values of this very tensor; the input then counts as
+  /// filled.
   bool has_kept(std::string_view input, const Tensor& tensor);
-  /// `other` belongs to the same plan on another device. Each input that was not filled for this
-  /// step, and that `other` keeps, takes its value from there: copy(name) is called for each.
+  /// Takes inputs from `other`, which belongs to the same plan on another device. Calls copy(name),
+  /// which copies the values, for each input that `other` keeps and that was not filled here for
+  /// this step. A value that this object keeps is copied only if `other` was filled anew.
   template <typename Copy>
   void take_kept(const FedInputs& other, Copy copy) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -54,10 +57,11 @@ class FedInputs {
  private:
   struct Input {
     std::string name;
-    bool read = false;  // the plan reads it
+    bool read = false;  // true if the plan reads it
     bool fed = false, kept = false;
-    bool filled = false;  // filled for this step, and not only kept
-    Tensor once;          // the value that it keeps, if it is a tensor of the program
+    bool filled = false;  // true if filled for this step, not only kept
+    // The tensor whose values the input keeps; undefined if the values come from elsewhere.
+    Tensor once;
   };
   Input* find(std::string_view name);
 
@@ -68,9 +72,10 @@ class FedInputs {
 class HostCopies {
  public:
   /// Returns a view that the host can read: `view` itself if `device` computes in host memory, else
-  /// a copy, which has its values after a refresh. The view is valid as long as this object lives.
+  /// a copy, which refresh() fills. The view is valid as long as this object lives.
   TensorView of(const TensorView& view, Device& device);
-  /// Queues a copy of every view on the device that has them. Allocates nothing.
+  /// Queues all copies on `device`, in whose memory the views lie. The copies have the values once
+  /// the device has synchronised. Allocates nothing.
   void refresh(Device& device) const;
 
  private:
@@ -81,12 +86,12 @@ class HostCopies {
   std::vector<Copy> copies_;
 };
 
-/// The memory of a graph's local variables in this task, which all plans of the graph share.
+/// The memory of a graph's local variables in this task. All plans of the graph share it.
 class LocalMemory {
  public:
-  /// Makes the locals of `graph` in memory of `device`, which must outlive it, and sets them to
-  /// zero; those with open dimensions are left out. A local that `common` has with the same type
-  /// lies in the memory of `common`, which must outlive this object.
+  /// Allocates the local variables of `graph` in memory of `device`, which must outlive this
+  /// object, and sets them to zero; those with open dimensions are left out. A local that `common`
+  /// has with the same type lies in the memory of `common`, which must outlive this object, too.
   LocalMemory(const Graph& graph, Device& device, const LocalMemory* common = nullptr);
   /// Returns the local in the device's memory. Throws kNotFound.
   TensorView view(std::string_view name) const;
@@ -105,10 +110,10 @@ class LocalMemory {
   std::map<std::string, TensorView, std::less<>> views_;
 };
 
-/// Collects the rows of sparse variables that a batch reads, in memory that is made once.
+/// Collects the rows of sparse variables that a batch reads, in memory that is allocated once.
 class RowCollector {
  public:
-  /// `ids[i]` are the memories of reads[i].ids; they must outlive the collector.
+  /// `ids[i]` are views of the memory of reads[i].ids, which must outlive the collector.
   RowCollector(std::span<const RowReads> reads, std::span<const std::vector<TensorView>> ids);
   /// Returns the rows, whose unique ids ascend; they are valid until the next call. Allocates
   /// nothing. Throws kInvalidArgument naming an id that is no row.
@@ -135,39 +140,41 @@ struct StepRequest {
   std::int64_t examples = 0;
   StepIdentity identity;  // its .step is the task's own step
   /// Fills the inputs for the step after this one, if wants_next_inputs() is true. Returns false if
-  /// they are not known. The executor calls it when nothing in this step reads its own inputs any
-  /// more, before end_step.
+  /// the next inputs are not known. The executor calls it before end_step, once nothing in this
+  /// step reads this step's inputs any more. May be null.
   const std::function<bool()>* fill_next = nullptr;
 };
 
-/// Returns `steps` itself if the store gives memory of `device`. For a store in host memory it
-/// returns steps with memory on the device: they upload values when the plan needs them (of a
-/// sparse variable, the rows that the batch reads), and download contributions to the store's place
-/// when they are ready; the store gets the event of that copy. Throws kFailedPrecondition for a
-/// store in the memory of another device. `device` must outlive
-/// the steps, which serve all plans that use the variables of `plan`.
+/// Returns `steps` itself if the store gives memory of `device`. For a store in host memory,
+/// returns steps with memory on the device. They upload a value when the plan needs it; of a sparse
+/// variable they upload only the rows that the batch reads. They download a contribution to the
+/// store's place when it is ready, and pass the store the event of that download. Throws
+/// kFailedPrecondition for a store in another device's memory. `device` must outlive the steps,
+/// which serve all plans that use the variables of `plan`.
 std::shared_ptr<StoreSteps> steps_on(Device& device, std::shared_ptr<StoreSteps> steps,
                                      const Plan& plan);
 
-/// For one thread. Plan, locals, device and account must outlive it. A step allocates nothing.
+/// For one thread. Plan, locals, device and account must outlive the executor. A step allocates
+/// nothing.
 class Executor {
  public:
-  /// Executors that make their steps by turns may share the steps of the store, and `arena`, the
-  /// memory of the values of a step; if that is null or too small for the plan, a new one is made.
+  /// Executors that make their steps by turns may share `steps` and `arena`. The arena is the
+  /// memory for the values of a step. If it is null or too small for the plan, the executor
+  /// allocates its own.
   Executor(Plan& plan, std::shared_ptr<StoreSteps> steps, LocalMemory& locals, Device& device,
            StepAccount& account, std::shared_ptr<Buffer> arena = nullptr);
 
   /// Returns the memory of the values of a step.
   const std::shared_ptr<Buffer>& arena() const { return arena_; }
 
-  /// Returns the host memory of an input or a local variable by its scoped name, which is the same
-  /// in every step. An input keeps what was written until it is written anew. Throws kNotFound, and
-  /// kFailedPrecondition for a local variable in a device's own memory.
+  /// Returns the host memory of an input or a local variable by its scoped name; the memory is the
+  /// same in every step. An input keeps what was written until it is written anew. Throws
+  /// kNotFound, and kFailedPrecondition for a local variable in a device's own memory.
   TensorView view(std::string_view name) const;
-  /// Returns the memory of an input or local of the graph that the plan was made of; errors as
+  /// Returns the memory of an input or local of the graph that the plan was made of. Throws as
   /// above.
   TensorView view(Value input) const { return view(input.node().name()); }
-  /// Notes for the code that fills the inputs; run() does not look at them.
+  /// The record of which inputs were filled, for the code that fills them; run() does not use it.
   FedInputs& fed_inputs() { return fed_inputs_; }
 
   /// Shows the next step to the observer, which must outlive that step. The step then takes the
@@ -176,28 +183,28 @@ class Executor {
   /// Makes one step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
   /// end_step); afterwards the account counts as before. The handle is valid until the next step.
   StepHandle& run(const StepRequest& request);
-  /// True if the store can bring the rows that the next inputs name with this step's answer, and
-  /// the inputs can be filled so early: no input holds a value that is read after a step, and no
-  /// local variable says which rows they name.
+  /// True if the next inputs should be filled before this step ends: the store can then send the
+  /// rows that they name together with its answer to this step. False if an input is read after a
+  /// step (fetched, or as the loss), or if a local variable decides which rows are read.
   bool wants_next_inputs() const { return wants_next_inputs_; }
 
   /// Returns PlanRequest::fetches[i] of the last step; it is valid until the next step. A fetched
   /// variable has the value that the step read.
   TensorView fetched(std::size_t i) const { return fetched_[i]; }
   std::size_t fetches() const { return plan_.fetches.size(); }
-  /// The loss of the last train step.
+  /// Returns the loss of the last train step.
   double loss() const;
   bool clips() const { return plan_.clipped(); }
-  /// The norm of this plan's own contributions if it clips, even if the store computes the norm to
-  /// clip by.
+  /// Returns the norm of this plan's own contributions, also if the store clips by a norm that it
+  /// computes. Call it only if clips() is true.
   double global_norm() const;
 
  private:
-  /// An instruction with its memory. Each step renews views into the store's memory.
+  /// An instruction with its memory. Views into the store's memory are set anew in each step.
   struct Command {
     Instruction::Kind kind = Instruction::Kind::kRun;
     VariableId variable = -1;
-    int storage = -1;  // the storage for kNeed and kPlace
+    int storage = -1;  // the storage of outputs[0]
     bool streamed = false;
     bool lends = false;
     Kernel* kernel = nullptr;
@@ -207,15 +214,16 @@ class Executor {
     HostCopies ids;  // copies of the row ids, for kReady
   };
 
-  /// Commands that wait for input from outside, each with its place and hand-over. They run in the
-  /// order in which their inputs arrive.
+  /// Kernels that wait for input from outside, each with the commands for its place and hand-over.
+  /// They run in the order in which their inputs arrive.
   struct Awaited {
     struct Part {
       std::size_t begin = 0, end = 0;  // range in commands_
       const Node* node = nullptr;
     };
     std::vector<Part> parts;
-    // The parts that have not run; kept between steps for its memory.
+    // The parts that have not run in this step, and their nodes. They are members so that their
+    // memory is kept between steps.
     std::vector<Part> left;
     std::vector<const Node*> nodes;
   };
@@ -274,12 +282,13 @@ class Executor {
   };
   std::vector<std::vector<StoreView>> store_views_;  // by storage
   OutputSink* sink_ = nullptr;                       // for the next streamed kernel
-  /// Where contributions of this step lie; null: in their places.
+  /// By variable: where a kernel that may lend has left its contribution; null if it lies in its
+  /// place.
   std::map<VariableId, const float*> lent_;
-  SumExchange* exchange_ = nullptr;   // for a train step
-  StepObserver* observer_ = nullptr;  // of the next step; null: none
-  /// The contributions of an observed step, by variable: where they lie, and copies of streamed
-  /// ones.
+  SumExchange* exchange_ = nullptr;   // of the current step; may be null
+  StepObserver* observer_ = nullptr;  // of this step or the next; may be null
+  /// By variable: where the contributions of an observed step lie. A streamed one lies in its
+  /// copying sink.
   std::map<VariableId, TensorView> contributions_;
   std::vector<std::unique_ptr<OutputSink>> copying_sinks_;
   std::vector<TensorView> fetched_;

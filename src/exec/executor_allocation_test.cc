@@ -14,7 +14,8 @@ struct Steps {
   std::int64_t ours = 0, foreign = 0;
 };
 
-// Runs some steps without counting the first ones: a library may initialise itself in them.
+// Returns the allocations of five steps. Two steps before them do not count, because a library may
+// initialise itself then.
 Steps count_allocations(const Training& training, int threads) {
   RealClock clock;
   const auto device = make_device({.kind = "cpu", .threads = threads}, clock);
@@ -49,7 +50,7 @@ TEST(Allocations, AStepOfADenseNetMakesNoneOfOurs) {
   for (const int threads : {1, 2}) {
     const Steps steps = count_allocations(training, threads);
     EXPECT_EQ(steps.ours, 0) << threads << " threads";
-    // oneDNN itself calls malloc this often in each step.
+    // oneDNN itself calls malloc, equally often in each of the five steps.
     RecordProperty("foreign", int(steps.foreign));
     EXPECT_EQ(steps.foreign % 5, 0);
   }

@@ -150,8 +150,8 @@ TEST_F(ExecutorTest, AsksForTheRowsOfTheBatchAndContributesThem) {
   EXPECT_THROW(runner->run(), Error);
 }
 
-// The step computes the ids, which are large enough that the plan would like to put loss, norm and
-// fetch in their memory.
+// A kernel computes the ids. Their memory has room for loss, norm and fetch, but must not be reused
+// for them: the ids of the next batch are written there before the caller reads these results.
 TEST_F(ExecutorTest, TellsTheStoreTheNextRowsAndKeepsWhatTheStepHasComputed) {
   values_["table"] = Tensor::of<float>({5, 1}, {0, 10, 20, 30, 40});
   const Value ids = graph_.input("ids", {2, 2}, DType::kInt32);
@@ -205,7 +205,7 @@ TEST_F(ExecutorTest, WantsNoNextInputsWhereALocalVariableSaysTheRows) {
   EXPECT_FALSE(train(training)->executor->wants_next_inputs());
 }
 
-// The last remaining command becomes ready first.
+// In this test the input of the last remaining kernel always arrives first.
 TEST_F(ExecutorTest, WhatWaitsForTheOutsideRunsInTheOrderInWhichItComes) {
   OpRegistry ops = copy_of_builtin_ops();
   Op outside;
@@ -317,7 +317,7 @@ TEST_F(ExecutorTest, NamesWhatIsNoInput) {
   EXPECT_THROW(runner->executor->view("y"), Error);
 }
 
-// A kernel, an input and a store call each take a time of their own on a manual clock.
+// A store each of whose calls advances a manual clock by another time.
 class SlowSteps : public FakeSteps {
  public:
   SlowSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,

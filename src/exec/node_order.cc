@@ -15,7 +15,8 @@
 namespace paceline {
 namespace {
 
-/// Follows reshapes back to the value whose whole memory `value` shows.
+/// Returns the value that `value` reshapes, possibly in several steps; `value` itself if it is no
+/// reshape.
 Value without_reshapes(Value value) {
   while (is_reshaped(value.node())) value = value.node().input(0);
   return value;
@@ -38,7 +39,8 @@ ConcatPlacement::ConcatPlacement(const Graph& graph, const PlanRoots& roots,
   }
 }
 
-/// Returns nothing if one of the parts cannot be written there.
+/// Returns where each input of a join is written in its output; empty if one of them cannot be
+/// written there.
 std::map<ConcatPlacement::Key, ConcatPlacement::Place> ConcatPlacement::parts_of(
     const Node& node, const std::set<Key>& contributions, const std::vector<bool>& early) const {
   std::map<Key, Place> parts;
@@ -68,8 +70,8 @@ ConcatPlacement::Place ConcatPlacement::place_of(const Value& value) const {
 
 namespace {
 
-// Where a node's value goes: nowhere, into one contribution that is some nodes away, or anywhere
-// else.
+// Where a node's value is used: nowhere (kNone), only for one contribution, `distance` nodes away,
+// or for several things or a result of the step (kMany).
 struct End {
   static constexpr int kNone = -1, kMany = -2;
   int contribution = kNone;
@@ -88,7 +90,7 @@ struct End {
   }
 };
 
-// Finds, backwards over the graph, where each node's value goes. The norm, which reads every
+// Finds, backwards over the graph, where each node's value is used. The norm, which reads every
 // contribution, does not count.
 std::vector<End> ends_of(const Graph& graph, const PlanRoots& roots) {
   std::vector<End> ends(graph.nodes().size());
@@ -130,7 +132,7 @@ std::size_t maker_of(Value value) {
   return std::size_t(value.node().id());
 }
 
-/// A variable with a dense contribution, and the node that makes it.
+/// A variable with a dense contribution, and the node that makes this contribution.
 struct Updated {
   const Node* variable;
   std::size_t maker;
@@ -150,7 +152,8 @@ std::vector<Updated> updated_variables(const Graph& graph, const PlanRoots& root
 }
 
 // Marks the nodes that compute something from variables and constants alone, and were made after
-// the contribution to such a variable; an example is the printed penalty of a weight decay.
+// the contributions to all these variables. An example is a weight decay's penalty that is only
+// printed.
 std::vector<bool> readers_aside(const Graph& graph, std::span<const Updated> updated) {
   std::vector<std::size_t> maker(graph.nodes().size(), std::numeric_limits<std::size_t>::max());
   for (const Updated& each : updated) maker[std::size_t(each.variable->id())] = each.maker;
@@ -169,9 +172,9 @@ std::vector<bool> readers_aside(const Graph& graph, std::span<const Updated> upd
   return aside;
 }
 
-// Orders each reader of a variable before the node that makes its dense contribution, if the reader
-// was made before that node: only such readers cannot need the node's result. Then come the readers
-// aside.
+// For each variable, orders its readers before the node that makes its dense contribution, and
+// before the readers that readers_aside() marks. A reader that was made after that node is not
+// moved, since it may need the node's result.
 void put_after_readers(std::span<const Updated> updated, const std::vector<bool>& aside,
                        Users& users, std::vector<int>& missing) {
   for (const auto& [variable, maker] : updated) {
@@ -201,8 +204,9 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
   const std::vector<Updated> updated = updated_variables(graph, roots, reads);
   const std::vector<bool> aside = readers_aside(graph, updated);
 
-  // The smallest key runs first: nodes of the prologue, then readers aside, since contributions
-  // wait for these, then nodes nearest to their only contribution, then the oldest nodes.
+  // The smallest key runs first: nodes of the prologue, then the marked readers, since
+  // contributions wait for these, then nodes nearest to their only contribution, then the node made
+  // first.
   using Key = std::tuple<bool, int, int>;
   std::priority_queue<Key, std::vector<Key>, std::greater<>> runnable;
   const auto add = [&](std::size_t id) {

@@ -16,8 +16,9 @@ namespace paceline {
 /// inputs lie one after the other in its output (a concat of rows) needs no kernel if each input is
 /// written there in the first place. An input qualifies if a kernel writes it as a whole, at an
 /// address where kernels accept operands, and for this node alone. A contribution does not qualify,
-/// because it is written where the store wants it. An early value qualifies only if the node is
-/// early too: it may be written for the next batch while this step's value is still being read.
+/// because it is written where the store wants it. A value that the prologue computes qualifies
+/// only if the prologue computes the joined value, too: the prologue may write it for the next
+/// batch while this step's value is still being read.
 class ConcatPlacement {
  public:
   struct Place {
@@ -26,12 +27,12 @@ class ConcatPlacement {
   };
 
   ConcatPlacement() = default;
-  /// `early` says by node id which nodes are early.
+  /// `early` says, by node id, which nodes run in the prologue.
   ConcatPlacement(const Graph& graph, const PlanRoots& roots, const std::vector<bool>& early);
 
   bool joins(const Node& node) const { return joins_.contains(&node); }
-  /// Returns where a node's output is written; the node is not a view. A join may be a part of
-  /// another.
+  /// Returns where `value`, the output of a node that is no view, is written. If the join is part
+  /// of another join, the place is in the outermost one.
   Place place_of(const Value& value) const;
 
  private:
@@ -47,16 +48,16 @@ class ConcatPlacement {
 
 struct NodeOrder {
   std::vector<const Node*> nodes;  // the nodes with kernels; inputs come before their users
-  std::size_t prologue = 0;        // how many of the first nodes compute `early`
+  std::size_t prologue = 0;        // how many nodes run first, to compute `early`
   ConcatPlacement parts;
 };
 
 /// Puts the nodes first that `early` needs. The others keep the order in which they were made, with
 /// three exceptions. A node that only one contribution waits for runs as soon as it can, nearest to
 /// its contribution first, so that contributions are ready early. A dense contribution is computed
-/// after everything else that reads its variable, since it is not handed over before. A node made
-/// after that contribution from variables alone runs as soon as the other readers of these
-/// variables have run.
+/// after everything else that reads its variable, since it is not handed over before. A node that
+/// was made after that contribution, and computes from variables and constants alone, runs as soon
+/// as the other readers of these variables have run.
 NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
                       std::span<const VariableReads> reads, std::span<const Value> early);
 

@@ -62,21 +62,22 @@ struct RowSet {
   std::span<const std::int32_t> ids;
 };
 
-/// The content of a step's first frame.
+/// The numbers that a step tells the store when it begins.
 struct StepScalars {
   std::span<const float> learning_rates;  // by VariableId, for every variable of the store
   std::int64_t examples = 0;
   std::int64_t step = 0;  // the task's own step, from 0
 };
 
-/// A contribution, in the place that place() gave. A dense one has the variable's shape; in a
-/// sparse one the first ids.size() rows are valid.
+/// A contribution, which lies in the place that place() gave unless it is lent. A dense one has the
+/// variable's shape; in a sparse one the first ids.size() rows are valid.
 struct Contribution {
   bool sparse = false;
   /// The unique row ids of a sparse contribution, valid until end_step returns.
   std::span<const std::int32_t> ids = {};
-  /// The memory of a dense contribution that does not lie in its place, for a store that takes lent
-  /// ones. It is valid until end_step returns, and must not be written.
+  /// The memory of a dense contribution that does not lie in its place; else null. Only a store
+  /// that takes_lent() gets such a contribution. The memory is valid until end_step returns, and
+  /// must not be written.
   const float* lent = nullptr;
 };
 
@@ -87,7 +88,8 @@ struct VariableState {
   std::vector<Tensor> slots;  // the slots, in the order of slots_of; scalar ones have shape (1)
 };
 
-/// The global step that a contribution made; known once the shard that counts steps has answered.
+/// The number of the global step that a contribution made. It is known once the shard that counts
+/// steps has answered.
 class StepHandle {
  public:
   virtual ~StepHandle() = default;
@@ -107,7 +109,7 @@ constexpr float kSkipContribution = std::numeric_limits<float>::quiet_NaN();
 inline bool is_skipped(float clip_scale) { return std::isnan(clip_scale); }
 
 /// Ends a step that the task must repeat from begin_step on, with the same inputs, because the
-/// group of tasks that make it together has changed.
+/// group of tasks that make the step together has changed.
 struct RepeatStep {};
 
 /// Memory, and the event after which it may be used. An empty event allows its use at once.
@@ -118,8 +120,8 @@ struct AsyncView {
   Event event;
 };
 
-/// A plan's calls on the store. Each executor has its own object, and one thread calls it. need,
-/// place and end_step throw the earliest error of a peer.
+/// A plan's calls on the store. An object is called by one thread; executors share it only if they
+/// make their steps by turns. need, place and end_step throw the earliest error of a peer.
 class StoreSteps {
  public:
   virtual ~StoreSteps() = default;
@@ -132,9 +134,9 @@ class StoreSteps {
   virtual void count_waits(StepAccount& account) { account_ = &account; }
   /// True if end_step can use the next batch's rows.
   virtual bool wants_next_rows() const { return false; }
-  /// Begins a step, and requests the values that are stale: in the first step, and in the first
-  /// train step after any other use. `rows` are those that the batch reads; rows that end_step was
-  /// told of are not requested again, and may be left out.
+  /// Begins a step, and requests the values that are stale. They are stale in the first step, and
+  /// in the first train step after any other use. `rows` are those that the batch reads; rows that
+  /// end_step was told of are not requested again, and may be left out.
   virtual void begin_step(StepKind kind, std::span<const RowSet> rows,
                           const StepScalars& scalars) = 0;
   /// Waits for the value that this step reads, which has the variable's full shape and includes
@@ -146,29 +148,29 @@ class StoreSteps {
   /// Returns the place for the contribution, which has the variable's shape, or (most_rows, …) if
   /// it is sparse. Waits until the previous contribution was taken.
   virtual AsyncView place(VariableId variable) = 0;
-  /// Replaces place() if PlanBinding::Use::streamed is set; a step of other sizes may take either.
-  /// The sink takes the contribution while a kernel makes it, and is valid until ready(), which
-  /// says that every range was given. From then on, nothing in this step may read the variable.
-  /// Waits as place() does.
+  /// Replaces place() if PlanBinding::Use::streamed is set; if plans of several batch sizes share
+  /// the steps, each plan calls the one that suits it. The sink takes the contribution while a
+  /// kernel makes it, and is valid until ready(), which says that every range was given. Once
+  /// sink() was called, nothing in this step may read the variable. Waits as place() does.
   virtual OutputSink& sink(VariableId /*variable*/) {
     throw Error(ErrorCode::kFailedPrecondition, "[store] takes no streams");
   }
   /// Says that after `event` the contribution is final, and nothing in this step reads the variable
-  /// or the contribution any more. The ids can be read at once. Blocks for nothing but the event.
+  /// or the contribution any more. The ids can be read at once. Waits for nothing but the event.
   virtual void ready(VariableId variable, const Contribution& contribution, const Event& event) = 0;
   /// Returns the exchange with which kernels add their sums to those of the other parts of a train
-  /// step's batch, or null if this part is the whole. Its calls are part of the step, and may throw
-  /// RepeatStep.
+  /// step's batch, or null if this part is the whole batch. Calls of the exchange belong to the
+  /// step, and may throw RepeatStep.
   virtual SumExchange* exchange() { return nullptr; }
-  /// Ends the step. If the plan computes the norm to clip by, the contributions count times
-  /// `clip_scale`; if the store does, it ignores the scale. With kSkipContribution, either one
-  /// applies them nowhere, and counts the step. `next_rows` are the next batch's rows, if they are
-  /// known. The handle is valid until the next end_step. Throws RepeatStep only if there is an
+  /// Ends the step. If the plan computes the norm to clip by, the contributions are multiplied by
+  /// `clip_scale`; if the store computes it, the store ignores the scale. With kSkipContribution no
+  /// contribution is applied, but the step counts. `next_rows` are the next batch's rows, if they
+  /// are known. The handle is valid until the next end_step. Throws RepeatStep only if there is an
   /// exchange().
   virtual StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) = 0;
 
  protected:
-  /// Waits for the event; for a store that reads contributions on the host.
+  /// Waits for the event. For a store that reads contributions on the host.
   void wait_on_host(const Event& event) {
     if (event.empty()) return;
     std::optional<DeviceWaitScope> wait;
@@ -182,7 +184,7 @@ class StoreSteps {
 
 struct StoreAccount {
   std::int64_t bytes_sent = 0, bytes_received = 0;
-  /// The time in which a link of this store had something to send or to receive.
+  /// The time in which at least one link of this store had something to send or to receive.
   Duration transfer{0};
 };
 
@@ -212,8 +214,9 @@ class ParameterStore {
   /// initialised. The store may keep the memory of tensors that nobody else holds.
   virtual void write(std::vector<VariableState> states, std::int64_t global_step) = 0;
   virtual bool initialised() const = 0;
-  /// Moves a written variable's value to memory of its size, which outlives the store; from then on
-  /// the value lies there. Returns false if it stays where it is. For use outside a step.
+  /// Moves the value of a variable that write() has set to the memory `to`, which has its size and
+  /// must outlive the store; from then on the value lies there. Returns false if the value stays
+  /// where it is. For use outside a step.
   virtual bool move_value(VariableId /*variable*/, std::span<std::byte> /*to*/) { return false; }
   /// Reads variables and their slots, each as it was at one moment; with one worker all are of the
   /// same step.
@@ -224,7 +227,8 @@ class ParameterStore {
   virtual std::vector<StoreLink> links() const { return {}; }
   /// The number of this task's contributions that were skipped because they had NaN or infinity.
   virtual std::int64_t skipped() const { return 0; }
-  /// Reports zero contributions if nobody else updates the variables, and nothing is counted.
+  /// Returns zero contributions if nobody else updates the variables, since nothing is counted
+  /// then.
   virtual Staleness staleness() const { return {}; }
 };
 

@@ -7,8 +7,8 @@
 // panel to the store's sink, where LocalStore applies the rule to it. --no-fused-update turns this
 // off and changes no bit.
 //
-// A kernel that stands for a gradient of other code leaves the gradient where it lies (can_lend),
-// so that a process that applies the rule itself copies nothing.
+// A kernel that stands for a gradient of other code leaves the gradient where that code put it
+// (can_lend), so that a process that applies the rule itself copies nothing.
 #include "exec/plan.h"
 
 #include <algorithm>
@@ -34,15 +34,15 @@ struct PlannedCopy {
   SlotIndex from, to;
 };
 
-/// A contribution, where it is written and when it is handed over. It is *settled* before the node
-/// at that position runs: every kernel that reads the variable or the contribution has run by then.
+/// A contribution: where it is written, and when it is handed over. Before position `settled`,
+/// every kernel that reads the variable or the contribution has run.
 struct PlacedUpdate {
   PlannedUpdate root;
   SlotIndex place = -1;
-  int written_by = -1;  // position of its kernel; −1: a copy writes it once it is settled
+  int written_by = -1;  // position of its kernel; −1: a copy writes it at `settled`
   int settled = 0;
   bool streamed = false;  // goes to the store's sink while its kernel makes it
-  bool lends = false;     // its kernel may leave it in its own memory
+  bool lends = false;     // the kernel may leave it in memory of its own
 };
 
 /// The parts of a step, each in execution order.
@@ -196,7 +196,7 @@ class PlanMaker {
  private:
   void rewrite_graph() {
     const PlanRoots roots = PlanRoots::of(request_, variables_);
-    // Naive kernels fold constants, because a device that only takes time computes nothing.
+    // Naive kernels fold constants, because the plan's device may be simulated and compute nothing.
     RealClock clock;
     const std::unique_ptr<Device> folder = make_device({.kind = "naive"}, clock);
     KernelConstantEvaluator evaluator(*folder);
@@ -235,13 +235,14 @@ class PlanMaker {
       plan_->global_norm = kept(roots_.global_norm);
       const Training& training = *request_.training;
       plan_->skips_not_finite = training.skip_not_finite;
-      // An infinite norm scales nothing, but contributions still wait for the end of the step.
+      // An infinite limit scales nothing, but contributions still wait for the end of the step.
       plan_->clip_norm =
           training.clip_norm > 0 ? training.clip_norm : std::numeric_limits<float>::infinity();
     }
   }
 
-  // All assignments happen at the end: a local that another assignment reads is copied first.
+  // All assignments happen at the end of the step. A local that another assignment reads is copied
+  // first.
   void plan_assignments() {
     for (const Graph::Assignment& assignment : plan_->graph->assignments()) {
       const int storage = memory_->storage_of(assignment.value);
@@ -265,7 +266,8 @@ class PlanMaker {
     }
   }
 
-  // No kernel that works in place may write to the memory of a lent contribution.
+  // Returns whether the kernel may leave the contribution in its own memory. No other kernel may
+  // then write to that memory in place.
   bool can_lend(const PlacedUpdate& update) const {
     if (!request_.lend_updates || !device_.space().host() || update.streamed) return false;
     if (update.root.sparse() || update.written_by < 0) return false;
@@ -278,8 +280,9 @@ class PlanMaker {
            memory_->life(storage).last_write == update.written_by;
   }
 
-  // The host applies the rule while the kernel runs, so from then on nothing may read the variable.
-  // Only the store may want the contribution, since the rule takes it in parts.
+  // Returns whether the contribution can go to the store's sink. The host applies the rule while
+  // the kernel runs, so from then on nothing may read the variable. Only the store may want the
+  // contribution, since the rule takes it in parts.
   bool can_stream(const PlacedUpdate& update) {
     if (!device_.space().host()) return false;
     if (!request_.stream_updates || roots_.global_norm || update.written_by < 0) return false;
@@ -294,8 +297,9 @@ class PlanMaker {
     return use.kernel->stream_output();
   }
 
-  // A kernel can write straight into the place if its output is memory of the step, is wanted as a
-  // whole, and is not read after the contribution is handed over.
+  // Finds the place of a contribution. A kernel can write straight into it if the kernel's output
+  // is memory of the step, is wanted as a whole, and is not read after the contribution is handed
+  // over.
   PlacedUpdate planned(const PlannedUpdate& root) {
     PlacedUpdate update{root};
     const Value value = root.written();
@@ -312,8 +316,8 @@ class PlanMaker {
     place.kind = Storage::Kind::kPlace;
     place.variable = root.variable;
     update.place = memory_->add(value.type(), place, -1);
-    // Where the value lies in another variable or contribution, that one is handed over only after
-    // this copy.
+    // If the value lies in another variable or contribution, that variable or contribution is
+    // handed over only after this copy.
     const Storage::Kind kind = memory_->storage(storage).kind;
     if (kind == Storage::Kind::kVariable || kind == Storage::Kind::kPlace) {
       memory_->read_at(storage, memory_->end());
@@ -335,7 +339,7 @@ class PlanMaker {
     for (const Value& value : {update.root.ids, update.root.count}) {
       if (!value) continue;
       last = std::max(last, memory_->life(memory_->storage_of(value)).last_write);
-      // The store may look at the ids until the step ends.
+      // The store may read the ids until the step ends.
       memory_->read_at(memory_->storage_of(value), memory_->end());
     }
     update.settled = std::clamp(last + 1, int(order_.prologue), memory_->end());
@@ -419,7 +423,7 @@ class PlanMaker {
     }
   }
 
-  // The caller calls this once kernels know where their outputs go.
+  // Called after settle_updates(), since the scratch of a kernel depends on where its output goes.
   void note_scratch() {
     for (Plan::KernelUse& use : plan_->kernels) use.scratch_bytes = use.kernel->scratch_bytes();
   }

@@ -18,18 +18,18 @@
 
 namespace paceline {
 
-/// A plan computes fetched values, and for a train step the updates.
+/// What a plan is to compute: fetched values, and for a train step the contributions to variables.
 struct PlanRequest {
   const Graph* graph = nullptr;
   std::vector<Value> fetches;          // values that the caller reads after each step
   const Training* training = nullptr;  // null if nothing is updated
-  bool run_assignments = true;         // false if local variables do not change
+  bool run_assignments = true;         // false: local variables keep their values
   RewriteOptions rewrite;
-  /// True for a store that takes streams: dense contributions go to its sinks if their kernels
-  /// support it.
+  /// True for a store that takes streams: a dense contribution goes to its sink if the kernel that
+  /// makes the contribution can stream its output.
   bool stream_updates = false;
-  /// True for a store that takes lent contributions: kernels leave them in their own memory if they
-  /// can.
+  /// True for a store that takes lent contributions: a kernel that can leaves its contribution in
+  /// memory of its own.
   bool lend_updates = false;
 };
 
@@ -53,7 +53,8 @@ struct Storage {
   Tensor constant;           // kConstant
 };
 
-/// A value has a type, an index into Plan::storages, and an offset in that storage in bytes.
+/// Where a value lies: its type, an index into Plan::storages, and its offset in that storage in
+/// bytes.
 struct Slot {
   ValueType type;
   int storage = -1;
@@ -61,14 +62,15 @@ struct Slot {
 };
 using SlotIndex = int;
 
-/// One step of the schedule.
+/// One entry of the schedule.
 struct Instruction {
   enum class Kind : std::uint8_t {
     kNeed,   // outputs[0] ← store.need(variable)
     kPlace,  // outputs[0] ← store.place(variable), or the next kernel's sink if streamed
     kRun,    // runs the kernel
     kReady,  // store.ready(variable): after the last read of the variable and the contribution
-    kCopy,   // outputs[0] ← inputs[0], for locals and values that no kernel can write in place
+    // outputs[0] ← inputs[0], where no kernel can write the value directly.
+    kCopy,
   };
   Kind kind = Kind::kRun;
   VariableId variable = -1;
@@ -82,7 +84,7 @@ struct Instruction {
 /// Says which rows of a sparse variable a batch reads.
 struct RowReads {
   VariableId variable = -1;
-  std::int64_t rows = 0;       // of the whole variable
+  std::int64_t rows = 0;       // the rows of the whole variable
   bool all = false;            // an op other than a look-up reads it, so the batch reads all rows
   std::vector<SlotIndex> ids;  // int32 values of any shape
 };
@@ -95,7 +97,7 @@ struct Plan {
     std::size_t scratch_offset = 0, scratch_bytes = 0;
   };
 
-  std::unique_ptr<Graph> graph;  // the rewritten one
+  std::unique_ptr<Graph> graph;  // the rewritten graph
   std::vector<KernelUse> kernels;
   std::vector<Storage> storages;
   std::vector<Slot> slots;
@@ -108,8 +110,10 @@ struct Plan {
   std::map<std::string, SlotIndex, std::less<>> inputs;  // by name in the requested graph
   std::vector<SlotIndex> fetches;
   SlotIndex loss = -1, global_norm = -1;  // −1 if there is none
-  float clip_norm = 0;                    // 0 if nothing is clipped
-  bool skips_not_finite = false;          // true: end_step learns of a norm that is not finite
+  // 0 if the norm is not computed; infinity if it is only checked.
+  float clip_norm = 0;
+  // True if end_step gets kSkipContribution when the norm is not finite.
+  bool skips_not_finite = false;
   PlanBinding binding;
   std::vector<RowReads> row_reads;
 
@@ -123,11 +127,12 @@ std::unique_ptr<Plan> make_plan(const PlanRequest& request, std::span<const Vari
                                 Device& device);
 
 /// Makes the store's list of variables for several graphs. It has every variable once, by name; the
-/// training that updates it gives rule, weight decay and sparseness. Throws kInvalidArgument naming
-/// a variable on which graphs disagree, or which two trainings update.
+/// training that updates a variable gives its rule, weight decay and sparseness. Throws
+/// kInvalidArgument naming a variable on which graphs disagree, which two trainings update, or
+/// which is trained and in none of the graphs.
 std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
                                          std::span<const Training> trainings);
-/// Makes the list with one training, or with none if it is null.
+/// Makes the list with one training, or with none if `training` is null.
 inline std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
                                                 const Training* training) {
   return variable_specs(graphs, std::span(training, training != nullptr ? 1 : 0));

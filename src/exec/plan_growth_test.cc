@@ -1,4 +1,4 @@
-// The work of building, differentiating and planning a graph grows no faster than its size. The
+// The work of building, differentiating and planning a graph grows no faster than the graph. The
 // test counts allocations and inferred nodes, which do not depend on the machine.
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST(PlanGrowth, TwiceTheLayersAreTwiceTheWork) {
   EXPECT_LT(growth, 2.1);
 }
 
-// Copies of a graph, and nodes that replace several, take over the types of the replaced nodes.
+// The nodes of a copied graph, and nodes that replace several others, take over known types.
 TEST(PlanGrowth, PlanningALayerInfersNoTypes) {
   EXPECT_EQ(work_of(50).inferred_by_plan, work_of(100).inferred_by_plan);
 }

@@ -21,7 +21,7 @@ TEST_F(PlanTest, APartThatLiesInAnotherValueIsReadThere) {
               ElementsAre("relu"));
 }
 
-// Otherwise threads would write what others still read.
+// If the kernel did, one of its threads could overwrite what another thread has yet to read.
 TEST_F(PlanTest, AKernelThatReadsAPartDoesNotTakeOverTheMemoryOfTheWhole) {
   const Value x = relu(graph_.input("x", {8, 16}));
   const auto plan = fetch({tanh(slice(x, {2, 0}, {4, 16}))});
@@ -85,14 +85,14 @@ TEST_F(PlanTest, WhatCannotBeWrittenWhereItIsJoinedIsCopied) {
   EXPECT_THAT(kernels({a, b}, 1),
               ElementsAre("relu", "tanh", "concat"));              // rows of a part lie apart
   EXPECT_THAT(kernels({a, x}, 0), ElementsAre("relu", "concat"));  // no kernel writes x
-  EXPECT_THAT(kernels({a, a}, 0), ElementsAre("relu", "concat"));  // a has only one memory
-  EXPECT_THAT(kernels({slice(a, {0, 0}, {4, 16}), b}, 0),          // one is a part of another value
+  EXPECT_THAT(kernels({a, a}, 0), ElementsAre("relu", "concat"));  // a cannot lie in two places
+  EXPECT_THAT(kernels({slice(a, {0, 0}, {4, 16}), b}, 0),          // lies in a already
               ElementsAre("relu", "tanh", "concat"));
-  const Value odd = relu(graph_.input("odd", {3, 3}));  // 36 bytes
+  const Value odd = relu(graph_.input("odd", {3, 3}));  // 36 bytes: unaligned
   EXPECT_THAT(kernels({odd, tanh(odd)}, 0), ElementsAre("relu", "tanh", "concat"));
   EXPECT_THAT(
       text(*fetch({concat(std::vector<Value>{a, b}, 0), concat(std::vector<Value>{b, a}, 0)})),
-      ElementsAre("relu", "tanh", "concat"));  // copies the second part
+      ElementsAre("relu", "tanh", "concat"));  // the second join copies
 }
 
 TEST_F(PlanTest, PartsOfAContributionAreWrittenInItsPlace) {

@@ -19,7 +19,7 @@ struct PlannedUpdate {
   Value written() const { return sparse() ? rows : dense; }
 };
 
-/// Finds graph variables among those of a store by name.
+/// Finds the variables of a graph by name among those of a store.
 class VariableIds {
  public:
   /// Borrows `specs`.
@@ -37,15 +37,16 @@ class VariableIds {
 struct PlanRoots {
   std::vector<Value> fetches;
   Value loss, global_norm;
-  std::vector<PlannedUpdate> updates;  // of variables with a contribution
+  std::vector<PlannedUpdate> updates;  // of the variables with a contribution
 
-  /// Finds the roots of the requested graph. Throws kNotFound if `variables` lacks one, and
+  /// Finds the roots of the requested graph. Throws kNotFound if `variables` lacks a variable, and
   /// kInvalidArgument if a contribution does not fit its spec.
   static PlanRoots of(const PlanRequest& request, const VariableIds& variables);
 
   /// Returns all values, in the order that with_values expects.
   std::vector<Value> values() const;
-  /// Returns these roots in another graph.
+  /// Returns these roots with other values, such as those of a rewritten graph, in the order of
+  /// values().
   PlanRoots with_values(std::span<const Value> values) const;
 };
 

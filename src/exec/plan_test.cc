@@ -60,7 +60,7 @@ TEST_F(PlanTest, AContributionIsWrittenInItsPlaceAndReadyAfterTheLastReadOfItsVa
     EXPECT_LT(at(lines, "place " + name), at(lines, "ready " + name)) << name;
     EXPECT_EQ(std::ranges::count(lines, "ready " + name), 1) << name;
   }
-  // Layer c is handed over while the device still computes b and a.
+  // The contributions of layer c are handed over while the device still computes b and a.
   EXPECT_LT(at(lines, "ready c/w"), at(lines, "place b/w"));
   EXPECT_LT(at(lines, "ready b/w"), at(lines, "place a/w"));
   EXPECT_EQ(plan->binding.uses.size(), 6u);
@@ -208,7 +208,7 @@ TEST_F(SparsePlanTest, ComputedIdsAreComputedBeforeTheStepBegins) {
   EXPECT_LE(std::ptrdiff_t(plan->prologue), at(text(*plan), "need table"));
 }
 
-// The plan may compute them for the next batch while the store still reads results of this step.
+// The ids of the next batch may be computed while results of this step are still being read.
 TEST_F(SparsePlanTest, ComputedIdsAreNotJoinedWithWhatIsComputedLater) {
   const Value raw = graph_.input("raw", {2, 8}, DType::kInt32);
   const Value other = graph_.input("other", {2, 8}, DType::kInt32);
@@ -306,8 +306,8 @@ TEST_F(PlanTest, AContributionIsComputedAfterTheOtherReadersOfItsVariable) {
   const auto lines = text(*plan);
   const auto place = std::ranges::find(lines, "place layer2/w");
   ASSERT_NE(place, lines.end());
-  // The plan places the contribution, computes its product, and is ready at once, because nothing
-  // reads the weight any more.
+  // The plan places the contribution, computes its product, and hands it over at once, because
+  // nothing reads the weight any more.
   EXPECT_EQ(*(place + 1), "matmul");
   EXPECT_EQ(*(place + 2), "ready layer2/w");
 }

@@ -25,7 +25,7 @@ class RandomGraph : public testing::TestWithParam<int> {
   }
   // Two rows of this size are as long as the alignment of operands.
   static constexpr std::int64_t kSize = 8;
-  // Takes two rows as wide as a square, starting at any element.
+  // Joins two adjacent rows of `a`, from any row on, with all but the first two rows of `b`.
   Value part(const Value& a, const Value& b) {
     const auto row = std::int64_t(pick(kSize - 1));
     const Value rows = slice(a, {row, 0}, {2, kSize});

@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// An executor's thread calls it in an observed step, with views into the host's memory that are
-/// valid during the call.
+/// The executor's thread calls the observer in an observed step, with views into the host's memory
+/// that are valid during the call.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
@@ -17,15 +17,15 @@ class StepObserver {
   virtual void begin_step() = 0;
   /// An input of the graph, before anything is computed from it.
   virtual void input(std::string_view name, const TensorView& value) = 0;
-  /// True if it wants to see what this node computes; the node belongs to the plan's rewritten
-  /// graph.
+  /// True if the observer wants to see what this node computes; the node belongs to the plan's
+  /// rewritten graph.
   virtual bool wants(const Node& node) const = 0;
   /// Gets the first output of a node that it wants.
   virtual void computed(const Node& node, const TensorView& value) = 0;
-  /// True if it wants to see contributions.
+  /// True if the observer wants to see contributions.
   virtual bool wants_contributions() const = 0;
-  /// Gets the contribution to a variable (VariableId) before it is clipped; for a sparse one, the
-  /// rows that it has.
+  /// Gets the contribution to a variable (VariableId) before it is clipped. A sparse contribution
+  /// has only its own rows.
   virtual void contributed(int variable, const TensorView& value) = 0;
 };
 

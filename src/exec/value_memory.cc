@@ -18,8 +18,6 @@
 namespace paceline {
 namespace {
 
-// Tracks which bytes of an arena are taken at each position of a schedule.
-
 /// Ranges of bytes [begin, end), in order; ranges that touch or overlap become one.
 class ByteRanges {
  public:
@@ -36,8 +34,9 @@ class ByteRanges {
   std::pmr::vector<Range> ranges_;
 };
 
-/// A tree over the positions of a schedule. Buffers that lie close together become few ranges in
-/// each node, so a search takes the logarithm of the number of positions, whatever the number of
+/// Tracks which bytes of an arena are taken at each position of a schedule, in a tree over the
+/// positions. Buffers that lie close together become few ranges in each node. So a search visits a
+/// number of nodes that grows with the logarithm of the number of positions, not with the number of
 /// buffers.
 class OccupiedMemory {
  public:
@@ -49,7 +48,7 @@ class OccupiedMemory {
   void take(Positions alive, ByteRanges::Range bytes);
   /// Returns the lowest offset at which this many bytes are free in all of these positions.
   std::size_t lowest_free(Positions alive, std::size_t bytes);
-  /// The number of ranges that were examined, as a measure of the work.
+  /// The number of searches in the ranges of a node, as a measure of the work.
   std::int64_t looks() const { return looks_; }
 
  private:
@@ -132,7 +131,7 @@ std::size_t OccupiedMemory::lowest_free(Positions alive, std::size_t bytes) {
   std::vector<const ByteRanges*> taken;
   collect(root(), alive, taken);
   std::size_t offset = 0;
-  // The loop ends when every range has left the offset unchanged since its last move.
+  // The loop ends once the offset has stayed where it is for a whole round of lists.
   for (std::size_t i = 0, stayed = 0; stayed < taken.size(); i = (i + 1) % taken.size()) {
     ++looks_;
     const ByteRanges::Range* range = taken[i]->first_above(offset);
@@ -253,7 +252,7 @@ void ValueMemory::add_values(const Graph& graph, const VariableIds& variables) {
   }
 }
 
-// A part lies in the memory of the joined tensor, which is added with its first part.
+// A part of a join lies in the memory of the joined tensor, which is added with the first part.
 SlotIndex ValueMemory::add_output(const Value& value, int written) {
   const ConcatPlacement::Place part = order_.parts.place_of(value);
   const bool joins = order_.parts.joins(value.node());
@@ -296,7 +295,7 @@ void ValueMemory::give_place(int storage, VariableId variable) {
 }
 
 // The op says which inputs its kernel may overwrite with the output. If another input used the same
-// memory, the kernel could read it after it was overwritten.
+// memory, the kernel could read that memory after it was overwritten.
 bool ValueMemory::may_take(const Node& node, int position, int input) const {
   const Value& value = node.input(input);
   const int taken = storage_of(value);

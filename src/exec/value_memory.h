@@ -23,7 +23,7 @@ struct ArenaBuffer {
 struct ArenaLayout {
   std::vector<std::size_t> offsets;  // by buffer; multiples of kBufferAlignment
   std::size_t bytes = 0;
-  std::int64_t looks = 0;  // the number of searches in taken memory, as a measure of the work
+  std::int64_t looks = 0;  // the number of searches among taken ranges, as a measure of the work
 };
 
 /// Lays out buffers that are not all alive at the same time in one arena. Places the largest first,
@@ -55,7 +55,8 @@ class ValueMemory {
   /// True if the value is all of its storage, not a part.
   bool is_whole(const Value& value) const;
 
-  /// Notes that something other than a node reads the storage before `position` runs.
+  /// Notes that the storage is read at `position`: by the node there, or by something else before
+  /// it runs.
   void read_at(int storage, int position);
   /// Makes the storage the place of a contribution.
   void give_place(int storage, VariableId variable);
@@ -88,7 +89,8 @@ class ValueMemory {
   std::vector<Slot> slots_;
   std::vector<Storage> storages_;
   std::vector<Life> lives_;
-  std::vector<int> taken_from_;  // by storage: the first storage whose memory it takes; −1: none
+  // By storage: the first storage whose memory it takes over; −1 if the memory is its own.
+  std::vector<int> taken_from_;
 };
 
 }  // namespace paceline

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// The index of each spec, by name.
+// The index of each variable in the list of specs, by name.
 using SpecIndex = std::map<std::string, std::size_t, std::less<>>;
 
 void add_variable(const Node& node, std::vector<VariableSpec>& specs, SpecIndex& index) {

@@ -62,7 +62,7 @@ class PlanTest : public testing::Test {
     return lines;
   }
 
-  // Returns a training of the variables with given contributions, by the rule add.
+  // Returns a training that updates each variable with its given contribution, by the rule Add.
   static Training contributing(Value loss,
                                const std::vector<std::pair<Value, Value>>& contributions) {
     Training training;
