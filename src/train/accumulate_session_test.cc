@@ -1,4 +1,4 @@
-// Sessions with gradient accumulation: their reports, their checkpoints, and resuming.
+// Sessions with gradient accumulation: their steps and losses, their checkpoints, and resuming.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -18,7 +18,7 @@
 namespace paceline {
 namespace {
 
-constexpr int kWindow = 4;  // own steps
+constexpr int kWindow = 4;  // own steps of a worker
 
 Cluster by_windows(Cluster cluster) {
   cluster.threads = 1;
@@ -28,7 +28,7 @@ Cluster by_windows(Cluster cluster) {
 
 Cluster alone_by_windows() { return by_windows({}); }
 
-/// The numbers and the losses of the own steps of a training.
+/// The numbers and the losses of the own steps of a training, and its last global step.
 struct Seen {
   std::vector<std::int64_t> steps;
   std::vector<double> losses;
@@ -45,7 +45,7 @@ struct Note : Hook {
   Seen& seen;
 };
 
-// Trains until `feeds` own steps are fed, or RunOptions end the training.
+// Trains until `feeds` own steps are fed, or until `run` ends the training.
 Seen train(const Cluster& cluster, const RunOptions& run, std::int64_t feeds) {
   Graph graph;
   const Value x = graph.input("x", {2, 3});
@@ -101,8 +101,8 @@ TEST(AccumulateSession, ResumesAtTheBeginningOfTheWindowThatWasUnderWay) {
   }
 }
 
-// Returns the saved steps by worker. A checkpoint has the own steps of a task, of which the ps
-// counts the windows.
+// Returns the step of each worker in the newest checkpoint. It is the number of the task's own
+// steps, whereas the ps counts windows.
 std::map<std::string, std::int64_t> saved_steps_of(const std::string& folder) {
   const auto newest = Checkpoints(folder + "/checkpoints").newest_whole(WholeCheck::kSizes).whole;
   std::map<std::string, std::int64_t> steps;

@@ -22,7 +22,8 @@ namespace {
 
 std::int64_t rows_of(const Shape& shape) { return shape.rank() > 0 ? shape[0] : 0; }
 
-// Returns the rows of a batch of this input. If the input's dimension 0 is open, `asked` says them.
+// Returns the number of rows in a batch of this input. If dimension 0 of the input is open, this is
+// `asked`, or the graph's usual size if `asked` is 0.
 std::int64_t batch_of(Value input, std::int64_t asked) {
   const std::int64_t rows = rows_of(input.shape());
   if (!is_open(rows)) {
@@ -110,7 +111,7 @@ std::int64_t ArrayBatches::epoch(const TaskPosition& position) const {
 }
 
 // The position counts batches. With another batch size the epoch continues after the same number of
-// examples, rounded down to whole batches, so that none is left out.
+// examples, rounded down to whole batches, so that no example is left out.
 std::int64_t ArrayBatches::next_batch(const TaskPosition& position) const {
   const std::int64_t batch = number(position, ".batch"), rows = number(position, ".rows");
   if (rows < 1 || rows == batch_) return batch;

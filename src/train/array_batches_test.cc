@@ -18,7 +18,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Ids = std::vector<std::int32_t>;
 
-/// Ten examples: an id, and a row of two numbers that are made of it; batches of 4.
+/// Ten examples in batches of 4. An example has an id, and a row of two numbers that follow from
+/// the id.
 class ArrayBatchesTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kExamples = 10, kBatch = 4;
@@ -46,7 +47,7 @@ class ArrayBatchesTest : public ::testing::Test {
   std::unique_ptr<Session> make() {
     return std::make_unique<Session>(minimize(loss_, Sgd{1e-6f}), cluster_, run_, options_);
   }
-  /// The ids that the last step saw; −1 for a row that only fills up the batch.
+  /// Returns the ids that the last step saw; −1 for a row that only fills up the batch.
   Ids seen(const Session& session) const {
     Ids ids;
     const auto id = session.value(ids_).data<std::int32_t>();
@@ -60,7 +61,7 @@ class ArrayBatchesTest : public ::testing::Test {
     }
     return ids;
   }
-  /// Steps to the end of an epoch; all ids in their order.
+  /// Makes steps until an epoch ends. Returns all ids in the order in which the steps saw them.
   Ids epoch(Session& session, const std::function<void(Feed&)>& feed) const {
     Ids ids;
     while (session.step(feed)) {

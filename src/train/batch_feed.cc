@@ -48,7 +48,7 @@ void BatchFeed::end() {
   for (Input& input : inputs_) {
     const Tensor& kept = input.once.defined() ? input.once : input.memory;
     if (input.fed || !kept.defined() || !(input.kept || input.once.defined())) continue;
-    // Of other sizes than this batch it cannot be a part, nor need it be.
+    // A kept tensor that has other sizes than this batch cannot be part of it, and need not be.
     const Shape shape = sized(input.input.shape(), sizes_);
     if (!fits(shape, kept.shape())) continue;
     add_sizes_of(input.input, kept.shape());
@@ -169,7 +169,7 @@ void BatchFeed::give(Feed& feed) const {
       copy_bytes(feed.view(filled.input, filled.memory.shape()).data, filled.memory.raw(),
                  filled.memory.bytes());
     }
-    // What end() has left out is kept for a batch of its sizes.
+    // An input that end() has left out stays kept in this object, for a later batch of its sizes.
     const bool is_left_out = keeps_ && !filled.fed && filled.memory.defined();
     if (filled.kept && !is_left_out) feed.keep(filled.input);
   }

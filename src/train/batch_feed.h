@@ -1,4 +1,4 @@
-// A feed that fills a batch in memory of its own, for a step to come.
+// A feed that fills a batch in memory of its own, for a later step.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,25 @@
 
 namespace paceline {
 
-/// A feed that holds one batch. Its memory serves the next batch again.
+/// A feed that holds one batch at a time, and uses its memory again for the next batch.
 class BatchFeed : public Feed {
  public:
-  /// If `keeps` is true, the next batch has the inputs that this one keeps. Otherwise the feed to
-  /// which this batch is given keeps them.
+  /// If `keeps` is true, the inputs that one batch keeps are part of this object's next batch.
+  /// Otherwise the feed to which give() passes the batch keeps them.
   explicit BatchFeed(bool keeps = false) : keeps_(keeps) {}
   /// Empties the batch; the next inputs are for the task's own step `step`. `position` is null for
   /// an evaluation.
   void begin(std::int64_t step, const TaskPosition* position,
              std::shared_ptr<const InputNormals> normals, std::shared_ptr<RecordBlocks> blocks);
-  /// Ends a batch that keeps: inputs that were kept, and not filled anew, are part of it, unless
-  /// they are of other sizes.
+  /// Completes the batch if `keeps` is true: adds the inputs that an earlier batch kept and this
+  /// one did not fill, unless their sizes differ from this batch's.
   void end();
-  /// Fills the inputs of `feed` as this one's were filled, and changes its position as this one's
-  /// was changed. Throws kFailedPrecondition when the batch depends on the step that it was filled
-  /// for, and `feed` is for another.
+  /// Fills the inputs of `feed` with this batch, and changes the position of `feed` as filling the
+  /// batch changed this object's. Stops `feed` if this object was stopped. Throws
+  /// kFailedPrecondition if the batch depends on the step for which it was filled, and `feed` is
+  /// for another step.
   void give(Feed& feed) const;
-  /// Takes the inputs that were not filled from `other`, which keeps them.
+  /// Takes over the inputs that `other` keeps and this batch has not filled, if their sizes fit.
   void take_kept(const BatchFeed& other);
 
   TensorView view(Value input) override;
@@ -52,7 +53,7 @@ class BatchFeed : public Feed {
     Value input;
     Tensor memory;  // undefined before it is filled the first time
     bool fed = false, kept = false;
-    Tensor once;  // in place of what was filled
+    Tensor once;  // the tensor of set_once(), used instead of `memory`
   };
   Input& entry(Value input);
   Shape shape_of(Value input) const;

@@ -89,7 +89,7 @@ class CollectiveSession : public ::testing::TestWithParam<const char*> {
     cluster.threads = 1;
     return cluster;
   }
-  /// Calls train(worker) in a thread for each.
+  /// Calls train(worker) for each worker, in a thread of its own.
   void each(int workers, const std::function<void(int)>& train) {
     for (int w = 0; w < workers; ++w) cluster(w, workers);  // the ports are chosen here
     std::vector<std::future<void>> running;
@@ -107,7 +107,7 @@ class CollectiveSession : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Links, CollectiveSession, ::testing::Values("shm", "tcp"),
                          [](const auto& one) { return std::string(one.param); });
 
-/// A launcher's message that no task is left that this one could join.
+/// A launcher's message to a task that no other task is left to join.
 class NobodyLeft {
  public:
   NobodyLeft() {

@@ -17,7 +17,7 @@ Console::Console(bool quiet, const Log* log)
 void Console::write(const std::string& line, const char* end) const {
   if (log_ != nullptr) log_->remember(line);
   if (quiet_) return;
-  // Erases what a progress line left there.
+  // Erases the progress line that the terminal shows.
   constexpr const char* kClearLine = "\r\x1b[K";
   print_text(stdout, fmt::format("{}{}{}", terminal_ ? kClearLine : "", line, end));
 }

@@ -10,7 +10,7 @@ namespace paceline {
 /// A progress line on a terminal is replaced by the line that follows it.
 class Console {
  public:
-  /// With `quiet` it prints nothing. A log, which may be null, remembers what is printed.
+  /// If `quiet` is true, prints nothing. A log, which may be null, remembers each line even then.
   explicit Console(bool quiet, const Log* log = nullptr);
   void print(const std::string& line) const { write(line, "\n"); }
   /// Prints a line that the next line replaces on a terminal. Elsewhere it does the same as print.

@@ -18,7 +18,7 @@ namespace paceline {
 
 /// Returns a copy of the values that the view shows now.
 Tensor copy_of(const TensorView& view);
-/// Returns a copy of each.
+/// Returns a copy of the values of each view.
 std::vector<Tensor> copies_of(std::span<const TensorView> views);
 
 /// For one thread at a time. Evaluations read the context's own snapshot and touch neither the
@@ -31,7 +31,7 @@ class DeviceContext {
     StepAccount& step_account;        // of train and fetch steps
     StepAccount& evaluation_account;  // of evaluations
     RewriteOptions rewrite = {};
-    bool fused_update = true;      // RunOptions'
+    bool fused_update = true;      // RunOptions::fused_update
     Timeline* timeline = nullptr;  // records the calls of the store in train steps
     std::shared_ptr<const InputNormals> normals = {};
     std::uint64_t seed = 0;
@@ -42,11 +42,11 @@ class DeviceContext {
   explicit DeviceContext(const Parts& parts);
 
   VariableSnapshot& snapshot() { return snapshot_; }
-  /// The examples of the batch that was read last.
+  /// Returns the number of examples of the batch that was read last.
   std::int64_t examples() const { return examples_; }
   PlanSet& plans() { return plans_; }
   /// Makes one step that updates nothing, on the snapshot (kEvaluate) or on the store (kFetch). The
-  /// views are valid until the next step of the same values. With `keep_locals` local variables do
+  /// views are valid until the same values are read again. With `keep_locals` local variables do
   /// not change.
   std::span<const TensorView> read(StepKind kind, const Graph& graph,
                                    std::span<const Value> fetches, Mode mode, bool keep_locals,
@@ -65,7 +65,7 @@ class DeviceContext {
   VariableSnapshot snapshot_;
   PlanSet plans_;
   std::map<const Graph*, BatchFeed> batches_;  // of graphs with open dimensions
-  std::int64_t steps_ = 0;                     // that updated nothing
+  std::int64_t steps_ = 0;                     // the steps that updated nothing
   std::int64_t examples_ = 0;
 };
 

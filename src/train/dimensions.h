@@ -9,7 +9,7 @@
 namespace paceline {
 
 /// Returns dimension 0 of the graph's first input, which counts the examples of a batch unless the
-/// program says otherwise.
+/// program says otherwise; 1 if there is no input, or that input is a scalar.
 inline std::int64_t first_dimension_of_inputs(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->op().name != "input") continue;

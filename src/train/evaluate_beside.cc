@@ -53,7 +53,7 @@ struct EvaluateBeside::State {
   const EvaluateOn on;
   std::optional<Evaluator> evaluator;
   StepResult at;
-  std::future<void> under_way;  // valid: an evaluation that `done` has not seen yet
+  std::future<void> under_way;  // of an evaluation, until `done` is called for it
 };
 
 EvaluateBeside::EvaluateBeside(Interval every, Function evaluate, Done done, int threads,

@@ -42,7 +42,8 @@ struct Evaluator::Impl {
                                          .examples = session.options.examples_per_step});
   }
 
-  /// Marks the evaluator as used as long as it lives.
+  /// Marks the evaluator as used as long as this object lives. Throws kFailedPrecondition if it is
+  /// marked already.
   class Use {
    public:
     Use(std::atomic<bool>& used, const char* what) : used_(used) {

@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A classifier of words: a table that is trained by rows, a state, two layers.
+/// A model of words: a table that is trained by rows, a state, and a dense layer.
 class EvaluatorTest : public ::testing::Test {
  protected:
   static constexpr int kSteps = 30;

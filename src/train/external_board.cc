@@ -18,13 +18,13 @@ namespace paceline {
 namespace {
 
 constexpr std::chrono::milliseconds kCheckEvery{250};
-constexpr std::int64_t kCopyGrain = 256 * 1024;  // bytes that are worth a thread
+constexpr std::int64_t kCopyGrain = 256 * 1024;  // the least number of bytes that is worth a thread
 
 std::string type_in_words(const TensorView& view) {
   return ValueType{view.dtype, view.shape}.str();
 }
 
-// The elements of a row: the product of all dimensions but dimension 0.
+// Returns the elements of a row: the product of all dimensions but dimension 0.
 std::size_t elements_of_row(const Shape& shape) {
   std::size_t elements = 1;
   for (const std::int64_t dim : shape.dims().subspan(1)) elements *= std::size_t(dim);
@@ -121,7 +121,7 @@ std::size_t ExternalBoard::first_handed_over(std::size_t count,
   return first < count ? first : 0;
 }
 
-// Calls the owner outside the lock, since it may take its time to free the memory.
+// Drops the owner outside the lock, since freeing the gradient's memory may take long.
 void ExternalBoard::release(int variable) {
   Handed& handed = handed_[std::size_t(variable)];
   std::shared_ptr<const void> owner;
@@ -136,7 +136,8 @@ void ExternalBoard::take(int variable, const KernelCall& call) {
   const bool there = wait_for_gradient(lock, variable);
   const TensorView from = handed_[std::size_t(variable)].gradient;
   lock.unlock();
-  if (there && call.lent != nullptr) {  // its owner is released once the step has ended
+  // The gradient's owner is released once the step has ended.
+  if (there && call.lent != nullptr) {
     *call.lent = from.data;
     return;
   }

@@ -19,12 +19,12 @@
 
 namespace paceline {
 
-/// An attribute of nodes that other code computes: the cores that this code keeps busy (double, 0:
-/// not known). Code that waits for a GPU keeps hardly one busy.
+/// An attribute of nodes that other code computes: the number of cores that this code keeps busy
+/// (double, 0: not known). Code that waits for a GPU keeps hardly one core busy.
 constexpr char kBusyCores[] = "busy_cores";
 
-/// For some steps, in seconds since each began: when it needed each variable, when it had each
-/// gradient, and when it ended.
+/// The seconds from the beginning of a step until the step needed each variable, had each gradient,
+/// and ended; for some steps.
 struct ExternalTimes {
   using OfSteps = std::vector<double>;
   std::vector<OfSteps> needed, handed_over;  // by variable
@@ -38,8 +38,8 @@ struct ExternalTimes {
 class ExternalBoard {
  public:
   /// With `takes_at_end` the session takes no gradient before the step ends. This is for one
-  /// process: nothing waits for gradients there, and rules that are applied earlier take cores from
-  /// the code that computes them.
+  /// process: nothing waits for gradients there, and a rule that is applied earlier takes cores
+  /// from the code that computes the other gradients.
   explicit ExternalBoard(std::vector<ExternalVariable> variables,
                          std::function<void()> check_wait = {}, bool takes_at_end = false);
 
@@ -51,18 +51,19 @@ class ExternalBoard {
   /// Opens a step. `rows` says by variable how many rows of it the step reads (−1: the whole
   /// variable).
   void open(std::vector<std::int64_t> rows);
-  /// False while a plan is only tried, and no other code computes the model.
+  /// True in a step that other code computes. False while a plan is only tried for its times.
   bool is_open() const;
   void show(int variable, const TensorView& value);
-  /// Waits until the gradient of one of `count` variables was handed over, or will not come any
-  /// more. Returns the place of this variable among them.
+  /// Waits until the gradient of one of `count` variables was handed over, or the step ends;
+  /// variable_at(i) is the i-th variable. Returns the position of the first such variable; 0 if the
+  /// step ended without one of these gradients.
   std::size_t first_handed_over(std::size_t count,
                                 const std::function<int(std::size_t)>& variable_at);
-  /// Both wait until the gradient was handed over, and write or lend it. They return without a
-  /// gradient when the step ends first, and throw when the step is abandoned.
+  /// Both wait until the gradient was handed over, and write or lend it. If the step ends without
+  /// the gradient, they write zeros, or no rows. They throw if the step is abandoned.
   void take(int variable, const KernelCall& call);
   void take_rows(int variable, const KernelCall& call);
-  /// Waits until the step ends, and returns its loss.
+  /// Waits until the step ends, and returns its loss; the loss before, if this step has none.
   double take_loss();
   /// Notes that the step has ended, with `error` if it failed.
   void close(std::exception_ptr error = {});
@@ -71,15 +72,15 @@ class ExternalBoard {
   TensorView need(int variable);
   void hand_over(int variable, std::span<const std::int32_t> ids, const TensorView& gradient,
                  bool by_rows, std::shared_ptr<const void> owner);
-  /// Throws kFailedPrecondition unless a step is open.
+  /// Ends the step, with its loss if it has one. Throws kFailedPrecondition unless a step is open.
   void end(std::optional<double> loss);
   /// From now on kernels that wait throw an error that says `why`.
   void abandon(const std::string& why);
   /// Waits until `done`, which is called under the lock, returns true. Calls check_wait meanwhile.
   void wait(const std::function<bool()>& done);
-  /// The same, without check_wait.
+  /// Waits as wait() does, but never calls check_wait.
   void wait_quietly(const std::function<bool()>& done);
-  /// Changes what `done` asks, under the lock.
+  /// Calls `by` under the lock, to change what the `done` of a wait tests.
   void change(const std::function<void()>& by);
   /// Returns the times of `kTimed` steps. The first `kUntimed` steps are left out, since they touch
   /// memory for the first time.

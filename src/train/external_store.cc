@@ -32,26 +32,26 @@
 
 namespace paceline {
 
-// A model that other code computes, as a graph: what needs each variable and what makes each
-// gradient are nodes whose kernels meet that code on a board.
-
-/// A session trains it like any other graph. So plans, strategies, checkpoints, reports and
-/// predictions know nothing of it.
+/// A model that other code computes, as a graph. One node needs each variable, and another one
+/// makes each gradient; their kernels exchange values with the other code on an ExternalBoard. A
+/// session trains this graph like any other, so plans, strategies, checkpoints, reports and
+/// predictions need no code for such models.
 class ExternalModel {
  public:
   /// Throws kInvalidArgument, naming the variable, for one that cannot be trained this way.
-  /// `busy_cores` is the number of cores that the other code kept busy in the seconds that the
-  /// variables tell; 0: it was not measured.
+  /// `busy_cores` is the number of cores that the other code kept busy while the seconds of the
+  /// variables (seconds_to_need, seconds_to_ready) were measured; 0: it was not measured.
   ExternalModel(std::shared_ptr<ExternalBoard> board, const Rule& rule,
                 const MinimizeOptions& options, double busy_cores = 0);
   ExternalModel(const ExternalModel&) = delete;
   ExternalModel& operator=(const ExternalModel&) = delete;
 
   const Training& training() const { return training_; }
-  /// Fills the inputs of a step, which is open on the board from then on. Throws kInvalidArgument
-  /// for rows that a variable does not have.
+  /// Fills the inputs of a step, and opens the step on the board. check() must have accepted
+  /// `rows`.
   void feed(Feed& feed, const std::vector<BatchRows>& rows) const;
-  /// Throws the same as feed.
+  /// Throws kInvalidArgument for rows that a variable does not have, and for more rows than the
+  /// variable was made for. Throws kNotFound for a variable that does not exist.
   void check(const std::vector<BatchRows>& rows) const;
   void set_learning_rate_factor(int variable, double factor);
 
@@ -69,7 +69,8 @@ class ExternalModel {
   MinimizeOptions with_groups(MinimizeOptions options) const;
 
   const std::shared_ptr<ExternalBoard> board_;
-  const std::shared_ptr<std::vector<std::atomic<double>>> factors_;  // of learning rates
+  // The factors of the learning rates, by variable.
+  const std::shared_ptr<std::vector<std::atomic<double>>> factors_;
   // The cores that the other code kept busy while the seconds of the variables were measured; 0:
   // not known.
   const double busy_cores_;
@@ -85,7 +86,7 @@ constexpr char kVariable[] = "variable";  // an index
 constexpr char kSeconds[] = "seconds";
 constexpr char kByRows[] = "by_rows";
 
-// Tokens only order the kernels: nobody reads their values.
+// Tokens only order the kernels; nobody reads their values.
 const ValueType kToken{DType::kUInt8, Shape{}};
 
 const ExternalVariable& checked(const ExternalVariable& variable, std::set<std::string>& names) {
@@ -126,8 +127,8 @@ double busy_cores_of(const Node& node) { return node.attributes().get<double>(kB
 
 void write_token(const KernelCall& call) { *call.outputs.back().as<std::uint8_t>() = 0; }
 
-// Lets the time of a node pass, where a step is only tried for its time. On fewer cores than the
-// other code kept busy, it takes longer in proportion.
+// Sleeps for the time of the node, in a step that is only tried for its time. On fewer cores than
+// the other code kept busy, that time is longer in proportion.
 void pass_time(const Node& node, const KernelCall& call) {
   const int here = call.threads == nullptr ? 1 : call.threads->count();
   const double times = std::max(1.0, busy_cores_of(node) / double(here));
@@ -251,9 +252,10 @@ Value ExternalModel::needs_in_order() {
   return token;
 }
 
-// The last variables' gradients are expected first. A variable that is read keeps its value until
-// its gradient is there, since the gradient reads it, too. A variable without a gradient keeps its
-// value until the loss. So do rows: otherwise an earlier gradient could take their memory.
+// Adds a node for each gradient, from the last variable, whose gradient is expected first, to the
+// first one. A gradient's node reads the variable's value, too, so that the value stays until the
+// gradient is there. The loss reads frozen variables and rows, so that these stay until then:
+// otherwise a gradient could take the memory of rows.
 std::vector<VariableUpdate> ExternalModel::gradients(Value forward, std::vector<Value>& all) {
   std::vector<VariableUpdate> updates;
   for (std::size_t left = reads_.size(); left > 0; --left) {
@@ -286,8 +288,8 @@ std::vector<VariableUpdate> ExternalModel::gradients(Value forward, std::vector<
   return updates;
 }
 
-// Returns the options with a group for each variable: its own options, or those of the group that
-// its name belongs to.
+// Returns the options with a group for each variable. It has the variable's own options, or else
+// those of the program's group to which the variable's name belongs.
 MinimizeOptions ExternalModel::with_groups(MinimizeOptions options) const {
   std::vector<VariableGroup> groups;
   for (const VariableGroup& group : options.groups) {
@@ -347,7 +349,8 @@ void ExternalModel::feed(Feed& feed, const std::vector<BatchRows>& rows) const {
   }
   for (std::size_t v = 0; v < reads_.size(); ++v) {
     if (!reads_[v].ids) continue;
-    // Places without an id repeat the first one: to read a row once more costs nothing.
+    // Elements without an id of their own repeat the first id: to read a row once more costs
+    // nothing.
     const std::span<std::int32_t> input = feed.data<std::int32_t>(reads_[v].ids);
     std::ranges::fill(input, ids[v]->empty() ? 0 : ids[v]->front());
     std::ranges::copy(*ids[v], input.begin());
@@ -362,7 +365,7 @@ void ExternalModel::set_learning_rate_factor(int variable, double factor) {
 
 namespace {
 
-// Thrown to end a session as one that its thread leaves by an exception.
+// Thrown so that a session is destroyed as if an exception had left its thread.
 struct Unfinished {};
 
 void check_cluster(const Cluster& cluster) {
@@ -377,7 +380,7 @@ void check_cluster(const Cluster& cluster) {
               "[store] --sync-batch-norm: batch norm is the other code's here");
 }
 
-// A prediction learns from so many steps.
+// The number of steps from which a prediction learns.
 constexpr int kStepsToLearn = ExternalBoard::kUntimed + ExternalBoard::kTimed;
 constexpr double kLeastKnown = 1e-9;  // seconds; 0 would say that nothing is known
 
@@ -390,7 +393,7 @@ double usual(ExternalTimes::OfSteps times) {
 }
 
 // Returns the variables in the order in which these steps needed them. Each has the time since the
-// previous variable was needed, and the time since the next variable's gradient was there.
+// previous variable was needed, and the time since the gradient of the variable after it was there.
 std::vector<ExternalVariable> with_times(const std::vector<ExternalVariable>& variables,
                                          const ExternalTimes& times) {
   std::vector<std::size_t> order(variables.size());
@@ -476,8 +479,8 @@ class ExternalStore::Impl {
     if (thread.joinable()) end_thread();
   }
 
-  // After enough steps, plans a session, which the observers of the run predict and do not let
-  // start.
+  // After kStepsToLearn steps, plans a session, once. The observers of the run predict that
+  // session, and do not let it start.
   void learn() {
     if (!run.predicts || predicted || ++learned_of < kStepsToLearn) return;
     predicted = true;
@@ -489,8 +492,8 @@ class ExternalStore::Impl {
     });
   }
 
-  // Calls `task` on the session's thread, and throws what it throws. If an exception of check_wait
-  // ends the wait, the task stays with that thread.
+  // Calls `task` on the session's thread, and throws what it throws. If check_wait throws, the wait
+  // ends, and that thread still finishes the task.
   void call(std::function<void()> task) {
     begin(std::move(task));
     wait_done();
@@ -530,7 +533,7 @@ class ExternalStore::Impl {
       call([this, failed] { end_session(failed); });
     } catch (...) {
       error = std::current_exception();
-      end_asked = true;  // whatever the thread still waits for
+      end_asked = true;  // ends whatever the thread still waits for
     }
     end_thread();
     if (error) std::rethrow_exception(error);
@@ -540,7 +543,8 @@ class ExternalStore::Impl {
                             "{} steps from which a prediction learns",
                             learned_of, kStepsToLearn));
   }
-  // Between two steps, a step that fails at once tells the session that it is abandoned.
+  // Abandons the open step. If no step is open, begins one that fails at once with `why`, so that
+  // the session ends with this reason.
   void abandon(const std::string& why) {
     if (has_failed() || session == nullptr) return;
     if (board->is_open()) {
@@ -585,18 +589,19 @@ class ExternalStore::Impl {
   RunOptions run;
   SessionOptions options;
   std::atomic<bool> end_asked{false};
-  const int exceptions;  // under way when the store was made
+  const int exceptions;  // in flight when the store was made
   int learned_of = 0;    // the steps from which a prediction has learned
   bool predicted = false;
   // The owners of memory in which the session keeps values.
   std::vector<std::shared_ptr<const void>> owners;
-  std::unique_ptr<Session> session;  // of its thread alone
-  std::optional<StepResult> made;    // by the last step
+  std::unique_ptr<Session> session;  // used on `thread` alone
+  std::optional<StepResult> made;    // the result of the last step
   bool lost = false;                 // the program's own exception ends the store
-  bool busy = false;                 // with `todo`; under the board's lock
-  bool over = false;                 // the thread ends; the same
-  std::function<void()> todo;        // the same
-  std::exception_ptr failure;        // of the last task; the same
+  // These four are guarded by the board's lock. `busy` is true while the thread has a task to do.
+  bool busy = false;
+  bool over = false;  // true: the thread is to end
+  std::function<void()> todo;
+  std::exception_ptr failure;  // of the last task
   std::thread thread;
 
  private:
@@ -651,7 +656,7 @@ class ExternalStore::Impl {
     }
     if (!failed && session != nullptr && session->last_step().step > 0) session->save();
     if (session == nullptr) return;
-    // Others see by the end of its connections that a task was lost.
+    // Other tasks see that this one was lost when its connections end.
     failed&& cluster.distributed() ? session.reset() : SessionInside(*session).close();
   }
 };
@@ -690,7 +695,8 @@ TensorView ExternalStore::need(int variable) { return impl_->board->need(variabl
 
 bool ExternalStore::keep_in(int variable, const TensorView& memory,
                             std::shared_ptr<const void> owner) {
-  // A prediction learns when each gradient is there, which a program that lends memory may not say.
+  // A prediction learns when each gradient is there. A program whose memory holds the values may
+  // say so only at the end of the step.
   if (impl_->run.predicts) return false;
   const std::string& name = impl_->board->variable(variable).name;
   bool kept = false;

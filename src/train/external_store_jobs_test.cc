@@ -32,7 +32,8 @@ struct JobWay {
   const char* name;
   Strategy strategy;
   bool has_ps = true;
-  bool as_one = false;  // as one process on the whole batch
+  // True if the losses are those of one process on the whole batch.
+  bool as_one = false;
   const char* link = "shm";
   DType wire = DType::kFloat32;
   int accumulate = 1;
@@ -71,7 +72,7 @@ class ExternalJob {
   std::optional<Served> served_;
 };
 
-/// The losses of a worker and its values at the end.
+/// The losses of a worker, and the value of variable 1 at the end.
 struct Learned {
   std::vector<double> losses;
   Tensor last;

@@ -159,7 +159,8 @@ TEST_F(ExternalStoreTest, TakesGradientsInAnyOrderFromAnyThread) {
   expect_same(values_of(*store_), in_order);
 }
 
-// The last variable's gradient is expected first. Sums of several steps are made of copies.
+// The plan expects the last variable's gradient first, but other gradients are handed over before
+// it. With accumulation gradients are copied, so an owner is released once its gradient is taken.
 TEST_F(ExternalStoreTest, EachGradientIsTakenAsSoonAsItIsThere) {
   Cluster cluster = exact_alone();
   cluster.train.accumulate = 2;

@@ -70,7 +70,7 @@ std::string shapes_attribute(const Node& node) {
   return writer.message();
 }
 
-// Returns an empty message for a kind that is not shown: constants and lists.
+// Returns an attribute's message; an empty one for constants and lists, which are left out.
 std::string attribute(const Attributes::Item& item) {
   ProtoWriter writer;
   if (const bool* flag = std::get_if<bool>(&item)) writer.integer(kBool, *flag ? 1 : 0);

@@ -20,9 +20,9 @@ constexpr std::chrono::milliseconds kTerminalEvery{250};
 struct Progress::State {
   std::chrono::milliseconds every;
   std::int64_t own_steps;
-  std::optional<SteadyClock::time_point> begun_first = {};  // of all runs
+  std::optional<SteadyClock::time_point> begun_first = {};  // when the first run began
   SteadyClock::time_point begun = {}, last = {};
-  std::int64_t first_step = 0, first_global_step = 0;  // when the run began
+  std::int64_t first_step = 0, first_global_step = 0;  // when this run began
 
   std::string line(const RunOptions& run, const StepResult& result) const;
   std::string time_left(const RunOptions& run, const StepResult& result, double seconds) const;

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// One weight, and a progress line after each step.
+/// A session with one weight prints a progress line after each step.
 class ProgressTest : public ::testing::Test {
  protected:
   /// Returns the lines that two runs of three steps each print.

@@ -37,11 +37,11 @@ namespace {
 /// Returns the variables of a store as its checkpoint would list them.
 std::vector<SavedVariable> variables_as_saved(const SavableStore& store);
 
-/// Takes the values of a checkpoint that has the variables of `store`, and the slots that mean the
-/// same here. The slots of a step's rule (Adam's moments) belong to the variables. If workers make
-/// local steps, each worker has these slots as a part of its state (`beginning.tasks`) instead, and
-/// the variables have the slots of the outer rule. Slots that the checkpoint lacks begin anew, and
-/// `say` gets a line about them.
+/// Fills `beginning` from a checkpoint that has the variables of `store`: with the values, and with
+/// the slots that have the same meaning in this job. The slots of a step's rule (Adam's moments)
+/// belong to the variables. If workers make local steps, each worker has these slots as a part of
+/// its state (`beginning.tasks`) instead, and the variables have the slots of the outer rule. Slots
+/// that the checkpoint lacks begin anew, and `say` gets a line about them.
 void take_values_and_slots(InitialState& beginning, const SavableStore& store,
                            const CheckpointReader& reader,
                            const std::function<void(const std::string&)>& say);
@@ -88,7 +88,8 @@ std::vector<Tensor> slots_found(const VariableSpec& spec, const Tensor& value,
   return any ? slots : std::vector<Tensor>();
 }
 
-// The states keep none of them.
+// Moves the slots of the first worker that has some from its state to `to`, and returns its number.
+// Removes such slots from the states of all other workers.
 std::optional<int> move_slots_of_a_worker(std::vector<TaskState>& tasks, TaskState& to) {
   std::optional<int> from;
   for (TaskState& task : tasks) {
@@ -104,8 +105,8 @@ std::optional<int> move_slots_of_a_worker(std::vector<TaskState>& tasks, TaskSta
   return from;
 }
 
-// Gives a worker that the checkpoint does not have the slots of one that it has, as well as its
-// step.
+// Copies the slots of the first worker that has some to each worker that has none, such as one that
+// the checkpoint does not have.
 void give_slots_to_new_workers(std::vector<TaskState>& tasks) {
   const auto is_slot = [](const NamedTensor& local) { return is_inner_slot(local.name); };
   const auto has_slots = [&](const TaskState& task) {
@@ -128,7 +129,8 @@ void add_slots(std::vector<NamedTensor>& inner, const VariableSpec& step,
   }
 }
 
-// Returns why they are given to nobody.
+// Adds `slots` to the state of every worker. If a state becomes too large to be sent, adds nothing
+// and returns why; else returns an empty text.
 std::string give_slots(std::vector<TaskState>& tasks, const std::vector<NamedTensor>& slots) {
   std::vector<TaskState> given = tasks;
   for (TaskState& task : given) {
@@ -197,8 +199,8 @@ void take_values_and_slots(InitialState& beginning, const SavableStore& store,
 
 using Say = std::function<void(const std::string&)>;
 
-// Adds the unused records to the chief's position. They stand in the position of the worker that
-// saved: the chief or its substitute.
+// Adds the unused records of the data to the chief's position. The checkpoint has them in the
+// position of the worker that saved: the chief or its substitute.
 void add_unused_records(const CheckpointIndex& index, TaskState& chief) {
   for (const SavedTask& task : index.tasks) {
     const auto unused = unused_of({task.position, {}});
@@ -255,7 +257,7 @@ void take_state(InitialState& beginning, const SavableStore& store, const Checkp
   if (trains) take_values_and_slots(beginning, store, reader, say);
 }
 
-// An evaluation prints no lines, but must give this warning.
+// The warning goes to the log if there is one: an evaluation prints no lines, but must give it.
 void check_data(const CheckpointReader& reader, const DataNames& data, const Log* log,
                 const Say& say) {
   const std::string difference = first_difference(reader.index().data, data);
@@ -293,7 +295,8 @@ Checkpoints::Newest newest_whole(const RunOptions& run) {
                                                 run.out, newest.torn.front().torn));
 }
 
-// Renames torn checkpoints, since later looks compare sizes only and might take one for the newest.
+// Renames torn checkpoints, since later searches compare only sizes and might take a torn one for
+// the newest.
 void put_aside(std::span<const FoundCheckpoint> passed_over, const RunOptions& run,
                const Say& say) {
   const Checkpoints checkpoints(checkpoints_folder(run));

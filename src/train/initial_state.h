@@ -20,15 +20,16 @@ namespace paceline {
 struct InitialState {
   std::vector<VariableState> values;  // of every variable
   std::int64_t global_step = 0;
-  std::vector<TaskState> tasks;  // by worker, when it resumes; else empty
+  std::vector<TaskState> tasks;  // by worker, if training resumes; else empty
 };
 
-/// Makes the state that RunOptions ask for, of the variables that `store` keeps: --resume goes on
-/// from the newest whole checkpoint, if there is one; --overwrite deletes those that are there;
-/// --init-from gives values in place of initial ones. Throws kFailedPrecondition that lists the
-/// differences when a checkpoint that is resumed is of other data (SessionOptions::data_names, as
-/// its index keeps them) or of another model; any strategy may have saved it. `say` gets a line
-/// that names the origin of the values.
+/// Makes the state that RunOptions ask for, of the variables that `store` keeps. --resume goes on
+/// from the newest whole checkpoint, if there is one; RunOptions::evaluates takes the state of the
+/// checkpoint that it names; --overwrite deletes the checkpoints that are there; --init-from gives
+/// values in place of initial ones. Throws kFailedPrecondition that lists the differences when a
+/// checkpoint that is resumed or evaluated is of other data (SessionOptions::data_names) or of
+/// another model; any strategy may have saved it. `say` gets a line that names the origin of the
+/// values.
 InitialState make_beginning(std::span<const Graph* const> graphs, const SavableStore& store,
                             const RunOptions& run, const SessionOptions& options, int workers,
                             const std::function<void(const std::string&)>& say);

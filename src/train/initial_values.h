@@ -1,4 +1,4 @@
-// The initial values of variables and their slots.
+// The initial values of variables.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace paceline {
 
 /// Returns one state for each variable, in the order of `specs`. Its values are those of the
 /// initializer in the first graph that has the variable, drawn with `seed` in float32 and cast to
-/// its type. It has no slots, which begin as the rule says.
+/// the variable's type. It has no slots: the store begins them as the rule says.
 std::vector<VariableState> initial_values(std::span<const Graph* const> graphs,
                                           std::span<const VariableSpec> specs, std::uint64_t seed);
 
-/// The same values in another type.
+/// Returns the values cast to `dtype`; `values` itself if it has this type.
 Tensor as_type(const Tensor& values, DType dtype);
 
 }  // namespace paceline

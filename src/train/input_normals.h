@@ -10,19 +10,19 @@
 
 namespace paceline {
 
-/// Any thread may use it.
+/// Any thread may call it.
 class InputNormals {
  public:
   InputNormals(std::uint64_t seed, std::int64_t task)
       : seed_(seed + kTaskStride * std::uint64_t(task)) {}
-  /// Values for `input` in the task's own step `step`; they depend on nothing but these, the seed
-  /// and the task.
+  /// Fills `values` for `input` in the task's own step `step`. The values depend on nothing but
+  /// these two, the seed and the task.
   void fill(std::span<float> values, Value input, std::int64_t step) const {
     table_.fill(values, random_key(seed_, input.node().name()), std::uint64_t(step));
   }
 
  private:
-  // The stride is odd, so that no two tasks share a seed and draw the same numbers.
+  // The stride is odd, so no two tasks have the same seed and draw the same numbers.
   static constexpr std::uint64_t kTaskStride = 0x9e3779b97f4a7c15;
 
   NormalTable table_;

@@ -23,7 +23,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// w grows by 1 in each step, so the number of a checkpoint is its w, or follows from it.
+/// w grows by 1 in each step. So the number by which a checkpoint is compared is its w, or follows
+/// from w.
 class KeepBestSession : public ::testing::Test {
  protected:
   KeepBestSession() {
@@ -54,7 +55,7 @@ class KeepBestSession : public ::testing::Test {
     const CheckpointReader best(checkpoints_.best(WholeCheck::kChecksums).path);
     return best.read("w").value.item<float>();
   }
-  /// Tells how far w is from 7 at every third step.
+  /// Trains, and gives the session the number `distance`, |w − 7|, at every third step.
   void train(Session& session) {
     session.add(EvaluateEvery(Interval(3), [this](Session& trains, const StepResult&) {
       trains.summarise("distance", std::abs(value_in(trains) - 7));
@@ -100,7 +101,7 @@ TEST_F(KeepBestSession, EarlyStoppingReturnsToIt) {
               HasSubstr("a run without --out keeps no checkpoint"));
 }
 
-// The newest one is the best, and may be under way to the disk.
+// The newest checkpoint is the best one here, and may still be on its way to the disk.
 TEST_F(KeepBestSession, TheBestIsThatOfTheLastNumber) {
   const auto session = make(cluster_);
   for (int step = 1; step <= 15; ++step) {

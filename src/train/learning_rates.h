@@ -1,5 +1,5 @@
-// The learning rate of each variable at a step: its rule's, times schedule, times the worker's
-// factor.
+// The learning rate of each variable at a step: the rate of its rule, times the schedule, times the
+// worker's factor.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// Sessions that make local steps: where they must be the same as sync, and how they save and go on.
+// Sessions that make local steps: when their losses equal those of sync, and how they save and
+// resume.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,8 +39,9 @@ struct Trained {
   std::int64_t global_step = 0;
 };
 
-/// Trains a small mlp on a worker's own rows. Calls `feeds` before each step, with the step's
-/// number, and `made` after the last one.
+/// Trains a multilayer perceptron on a worker's own rows. Calls `feeds` before each step, with the
+/// step's number. If there is `made`, makes run.steps steps one by one, calls `made`, and then runs
+/// to the end.
 Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions& run,
                      const std::function<void(std::int64_t)>& feeds = {},
                      const std::function<void(Session&)>& made = {}) {
@@ -130,7 +132,8 @@ TEST(OwnStrategy, IsTrainedByItsLineOfTheTable) {
   }
 }
 
-// 95 steps are made in whole rounds. Fragments are exchanged while workers go on.
+// A round has 10 local steps, so 95 steps may become 100. Fragments are exchanged while workers go
+// on.
 TEST(LocalStepsSession, GlobalStepsAreLocalStepsAndTheLossFalls) {
   const Rule rule = Adam{.learning_rate = 3e-3f};
   for (const int fragments : {1, 3}) {
@@ -187,7 +190,7 @@ TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
 }
 
 // The chief has made its last step and the other worker has not, so the last round does not count
-// yet. A save now is not the last step's checkpoint.
+// yet. A checkpoint that is saved now is not that of the last step.
 TEST(LocalStepsSession, TheLastCheckpointIsOfTheLastStepWhateverWasSavedBeforeItsRoundWasClosed) {
   const Served served(2);
   const TemporaryFolder folder;

@@ -13,7 +13,8 @@ constexpr std::size_t kPerBlock = 8;
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
-// Halley's steps from the last quantile, which is near: quantiles are made in ascending order.
+// Finds the quantile of `share` by Halley's method. `start` is the quantile before it, which is
+// near, since quantiles are made in ascending order.
 double quantile_near(double start, double share) {
   double x = start;
   for (int round = 0; round < 20; ++round) {

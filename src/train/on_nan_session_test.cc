@@ -31,7 +31,7 @@ struct NanCase {
   std::string name, strategy;
   int workers = 1, towers = 1, accumulate = 1;
   float clip_norm = 0;
-  bool shared = true;  // memory
+  bool shared = true;  // links through shared memory; false: TCP
   float bad = std::numeric_limits<float>::quiet_NaN();
 };
 std::ostream& operator<<(std::ostream& out, const NanCase& test) { return out << test.name; }
@@ -47,7 +47,8 @@ struct TrainedThroughNan {
 /// True where --steps counts the steps of all workers, and no worker waits for another at the end.
 bool counts_all(const NanCase& test) { return test.strategy == "async" || test.strategy == "ssp"; }
 
-/// Workers that do not wait for each other meet here, so that all see the bad batch.
+/// Lets workers that do not wait for each other wait until the bad batch was fed, so that all of
+/// them see its effect.
 struct BadBatch {
   std::promise<void> fed;
   std::shared_future<void> seen = fed.get_future().share();
@@ -115,7 +116,7 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
     cluster.train.accumulate = test.accumulate;
     return test.towers > 1 ? with_towers(test.towers, cluster) : cluster;
   }
-  /// Worker 1 has the bad batch, or worker 0 where it is alone.
+  /// The last worker has the bad batch.
   std::vector<TrainedThroughNan> train_all(OnNan on_nan) const {
     const int workers = GetParam().workers;
     BadBatch bad_batch;

@@ -1,7 +1,7 @@
-// Each op that a graph for inference has, outside gradients and losses, becomes one or some nodes
-// of ONNX. The graph is the one that the caller has built: no pass has fused or turned anything in
-// it. Its shapes are static. For each open dimension the graph is built again with another size;
-// the dimensions of shapes that then differ are open.
+// Each op of a graph for inference becomes one or more nodes of ONNX; gradients and losses are not
+// exported. The graph is the one that the caller has built: no pass has fused its ops or changed
+// its layouts. Its shapes are static. For each open dimension the graph is built again with another
+// size; the dimensions of shapes that then differ are open.
 #include "train/onnx_export.h"
 
 #include <fmt/format.h>
@@ -54,15 +54,15 @@ InferenceGraph in_place_of(std::vector<NamedValue> inputs, std::vector<NamedValu
   return {std::move(made.graph), std::move(inputs), std::move(outputs)};
 }
 
-// A graph that trains is exported as it serves.
+// Turns a graph that trains into the one that serves.
 InferenceGraph for_inference(InferenceGraph built) {
   if (!has_modes(*built.graph)) return built;
   const std::vector<Value> roots = values_of(built.inputs, built.outputs);
   return in_place_of(built.inputs, built.outputs, with_inference({*built.graph, roots, false}));
 }
 
-/// The graph for one size of each open dimension, and, for each open dimension, the graph with
-/// another size of that one.
+/// The graph for one size of each open dimension, and, for each open dimension, a graph in which
+/// that dimension has another size.
 class SizedGraphs {
  public:
   explicit SizedGraphs(const OnnxModel& model) : open_(model.open) {
@@ -168,25 +168,26 @@ class NodeExport {
   std::string input(int i) const;
   Names inputs() const;
 
-  /// Adds a node that makes output `i` of this one.
+  /// Adds an ONNX node that makes output `i` of the exported node.
   void make(const char* type, const Names& inputs, const std::vector<OnnxAttribute>& with = {},
             int i = 0);
   /// Adds an ONNX node that makes all outputs of the exported node.
   void make_all(const char* type, const Names& inputs, const std::vector<OnnxAttribute>& with = {});
-  /// Adds a node on the way there, and returns the name of its output, which ends with `suffix`.
+  /// Adds an ONNX node for a value that another one needs. Returns the name of its output, which
+  /// ends with `suffix`.
   std::string step(const char* suffix, const char* type, const Names& inputs,
                    const std::vector<OnnxAttribute>& with = {});
-  /// Adds a node with several outputs, one for each suffix.
+  /// Adds an ONNX node with several outputs, one for each suffix, and returns their names.
   Names steps(std::initializer_list<const char*> suffixes, const char* type, const Names& inputs,
               const std::vector<OnnxAttribute>& with = {});
   std::string numbers(const char* suffix, const Numbers& numbers);
-  /// A number of the type of the node's first output.
+  /// Adds a constant number of the type of the exported node's first output, and returns its name.
   std::string scalar(const char* suffix, double number);
   std::string constant(const char* suffix, const Tensor& values);
 
   std::vector<OnnxDimension> dims(Value value) const;
-  /// Returns the name of a tensor with these sizes. If `finds_one`, the node that reads it infers
-  /// one open size by itself.
+  /// Returns the name of an int64 tensor whose elements are these sizes. If `finds_one`, the node
+  /// that reads the tensor infers one open size by itself.
   std::string sizes(std::vector<OnnxDimension> dims, bool finds_one);
   const SizedGraphs& graphs() const;
 
@@ -224,7 +225,7 @@ void export_cast(NodeExport& e) {
   e.make("Cast", e.inputs(), to_type(e.attribute<DType>("dtype")));
 }
 
-// Comparisons give 1 and 0.
+// Our comparisons give 1 and 0 in the type of their output; those of ONNX give bool.
 void export_comparison(NodeExport& e, const char* type) {
   e.make("Cast", {e.step("holds", type, e.inputs())}, to_type(e.node().outputs()[0].dtype));
 }
@@ -379,7 +380,7 @@ void export_max_pool2d(NodeExport& e) {
   e.make("MaxPool", e.inputs(), windows(e.node(), Window2d::of(e.node().attributes()).size));
 }
 
-// Margins do not count in the mean. ONNX's AveragePool takes dilations only from opset 19 on.
+// Padding does not count in the mean. ONNX's AveragePool takes dilations only from opset 19 on.
 void export_avg_pool2d(NodeExport& e) {
   std::vector<OnnxAttribute> with = windows(e.node(), Window2d::of(e.node().attributes()).size);
   with.pop_back();
@@ -412,7 +413,7 @@ std::string reordered(NodeExport& e, const char* suffix, const std::string& gate
   return e.step(suffix, "Gather", {gates, e.numbers("gates", {0, 3, 2, 1})}, {{"axis", axis}});
 }
 
-// Weights (I+H,4H) → ONNX's of the input (1,4H,I) and of the state (1,4H,H).
+// Turns our weights (I+H,4H) into ONNX's weights of the input (1,4H,I) and of the state (1,4H,H).
 Names lstm_weights(NodeExport& e) {
   const std::int64_t rows = e.shape(3)[0], hidden = e.shape(1)[1];
   const std::string gates =
@@ -426,7 +427,7 @@ Names lstm_weights(NodeExport& e) {
                  {{"axis", std::int64_t{2}}});
 }
 
-// Biases (4H) → ONNX's two (1,8H), of which the second are zeros.
+// Turns our biases (4H) into ONNX's two in one tensor (1,8H); the second ones are zeros.
 std::string lstm_biases(NodeExport& e) {
   const std::int64_t hidden = e.shape(1)[1];
   std::string gates = e.step("b", "Reshape", {e.input(4), e.numbers("b_shape", {kGates, hidden})});
@@ -498,13 +499,13 @@ const std::map<std::string_view, Mapping>& mappings() {
   return table;
 }
 
-// Their attributes may depend on open dimensions.
+// True for an op whose attributes may depend on open dimensions.
 bool follows_open_sizes(const Node& node) {
   const std::string& op = node.op().name;
   return op == "input" || op == "local" || op == "reshape" || op == "broadcast_to" || op == "slice";
 }
 
-/// Hands the graph to the writer node by node.
+/// Writes the graph node by node.
 class GraphExport {
  public:
   GraphExport(const SizedGraphs& graphs, OnnxWriter& writer)
@@ -527,14 +528,14 @@ class GraphExport {
     if (!names_[value].empty() && made_.contains(names_[value])) return names_[value];
     refuse(value.node(), fmt::format("ONNX has no counterpart of its output {}", value.output()));
   }
-  /// The name that the value will have.
+  /// Returns the name that the value gets, and takes it as take_name() does.
   std::string make_name(Value value) {
     std::string& name = names_[value];
     if (name.empty()) name = value.name();
     take_name(name, value.node());
     return name;
   }
-  /// Throws when another value has the name.
+  /// Notes that a value has the name. Throws kInvalidArgument when another value has it.
   void take_name(const std::string& name, const Node& node) {
     if (made_.insert(name).second) return;
     refuse(node, fmt::format("the ONNX model would have two values called {}", name));
@@ -549,7 +550,8 @@ class GraphExport {
       writer_.initializer(name, values);
     }
   }
-  /// Returns the size of an open dimension as int64 (1), from an input that has this dimension.
+  /// Returns the name of an int64 tensor (1) with the size of an open dimension, which is read from
+  /// an input that has this dimension; "" if no input has it.
   std::string open_size(const Node& of, const std::string& open) {
     std::string name = "size of " + open;
     if (open.empty() || made_.contains(name)) return open.empty() ? "" : name;
@@ -589,7 +591,8 @@ class GraphExport {
     file_.inputs.push_back(described(input, dims));
   }
 
-  // A value that is an input, or an output already, gets its name by a node of its own.
+  // Gives a value the name of an output. An input, or a value that is an output already, keeps its
+  // name, and add_output() gives it the further name by an Identity node.
   void name_outputs() {
     for (const NamedValue& output : graphs_.first().outputs) {
       std::string& name = names_[output.value];
@@ -651,8 +654,8 @@ class GraphExport {
   OnnxWriter& writer_;
   ByValue<std::string> names_;
   std::vector<bool> needed_;         // by node
-  std::set<std::string> made_;       // the names of values that are there
-  std::set<std::string> constants_;  // those of them that nodes have added
+  std::set<std::string> made_;       // the names of the values that were added
+  std::set<std::string> constants_;  // the names in made_ of constants that nodes have added
   OnnxFile file_;
 };
 
@@ -717,7 +720,7 @@ const SizedGraphs& NodeExport::graphs() const { return graph_.graphs(); }
 
 std::string NodeExport::sizes(std::vector<OnnxDimension> dims, bool finds_one) {
   if (finds_one) {
-    // Prefers a size that is computed from open dimensions to an open dimension.
+    // Prefers a size that is computed from open dimensions: it has no name, and no input shows it.
     auto found = std::ranges::find_if(
         dims, [](const OnnxDimension& dim) { return dim.open && dim.name.empty(); });
     if (found == dims.end()) found = std::ranges::find(dims, true, &OnnxDimension::open);
@@ -745,7 +748,8 @@ void check_saved(const TensorInfo& variable, const CheckpointReader& reader) {
                           name_of(variable.dtype), variable.shape.str()));
 }
 
-/// Returns the model that is written of a graph. It points to the arguments, which must outlive it.
+/// Returns the model to be written for a graph. The model refers to the arguments, which must
+/// outlive it.
 OnnxModel model_of(const Graph& graph, const std::vector<NamedValue>& inputs,
                    const std::vector<NamedValue>& outputs) {
   for (const auto* const list : {&inputs, &outputs}) {

@@ -1,4 +1,4 @@
-// Graphs as ONNX, with values from anywhere.
+// Exports a model to ONNX, with values from any source.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// Writes the model as write_onnx does, with the values that `values` returns by the variable's
-/// name. The caller commits the file.
+/// Writes the model as write_onnx does, with the values that `values` returns for each variable.
+/// The caller commits the file.
 OnnxFile export_onnx(const OnnxModel& model, const OnnxWriter::Values& values, NewFile& file);
 
 }  // namespace paceline

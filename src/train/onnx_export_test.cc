@@ -24,14 +24,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// An ONNX file as text, by the field numbers of onnx.proto.
+// The content of an ONNX file as lines of text, read by the field numbers of onnx.proto.
 struct ReadModel {
   std::int64_t format = 0, opset = 0;
   std::vector<std::string> nodes;  // "y = Relu(x) alpha=0.1 axes=[1 2]"
   std::vector<std::string> node_names;
   std::vector<std::string> inputs;  // "x: 1 (batch,3)"
   std::vector<std::string> outputs;
-  std::vector<std::string> initializers;     // "w: 1 (3,4)"; small integers with their values
+  // "w: 1 (3,4)"; an int64 one with its values: "axes: [1 2]".
+  std::vector<std::string> initializers;
   std::map<std::string, std::string> bytes;  // the values of initializers
   std::vector<std::string> metadata;         // "key=text"
 };
@@ -142,7 +143,7 @@ ReadModel read_model(const std::string& path) {
   return model;
 }
 
-// Builds outputs from a graph for a batch and a time.
+// Builds a graph, with its inputs and outputs, for sizes of the open dimensions batch and time.
 using Build = std::function<InferenceGraph(std::int64_t batch, std::int64_t time)>;
 
 InferenceGraph empty_graph() { return {.graph = std::make_unique<Graph>()}; }
@@ -166,7 +167,7 @@ class OnnxExport : public ::testing::Test {
     write(model_of(build));
     return read_model(path());
   }
-  // The nodes for one op of x (batch,…).
+  // Returns the ONNX nodes of one op on x, whose shape is (batch, rest…).
   std::vector<std::string> nodes_of(const std::vector<std::int64_t>& rest,
                                     const std::function<Value(Value)>& op,
                                     DType dtype = DType::kFloat32) {
@@ -353,7 +354,8 @@ TEST_F(OnnxExport, ReshapesToOpenSizes) {
                          return reshape(x, {0, 4});
                        }),
               ElementsAre("y = Reshape(x, reshape:shape) allowzero=1"));
-  // (time·batch,6) → (time,batch,6): one of both sizes is read from the input.
+  // (time·batch,6) → (time,batch,6): one of the two sizes is inferred, the other is read from the
+  // input.
   const ReadModel two = exported([](std::int64_t batch, std::int64_t time) {
     InferenceGraph made = empty_graph();
     const Value x = made.graph->input("x", {time, batch, 6});
@@ -517,7 +519,8 @@ TEST_F(OnnxExport, NamesTheOpThatCannotBeExported) {
             "[mean_squared_error] mean_squared_error: this op cannot be exported to ONNX");
   EXPECT_EQ(error_of({3, 8, 8},
                      [](Value x) {
-                       Graph& graph = x.graph();  // no variable follows its statistics
+                       // An op without variables that follow the statistics.
+                       Graph& graph = x.graph();
                        return graph.apply("batch_norm",
                                           {x, graph.variable("g", {3}), graph.variable("o", {3})},
                                           {{"epsilon", 1e-3}});
@@ -597,7 +600,7 @@ class OnnxOfACheckpoint : public ::testing::Test {
   void SetUp() override {
     write_safetensors(checkpoint(), std::vector<NamedTensor>{{"words", words_}, {"bias", bias_}});
   }
-  // The rows of the words, and the bias.
+  // y = words[ids] + bias.
   static OnnxModel model(const Shape& bias, const char* words = "words") {
     return {.build = [=](std::span<const std::int64_t> sizes) {
       InferenceGraph made = empty_graph();

@@ -73,7 +73,7 @@ std::string value_message(std::string_view name, DType dtype, std::span<const On
   return value.message();
 }
 
-// All of an initializer but its values, which are its last field.
+// Returns all of an initializer but its values, which are its last field.
 std::string initializer_head(const TensorInfo& info) {
   ProtoWriter writer;
   for (const std::int64_t dim : info.shape.dims()) writer.integer(Onnx::kDims, dim);
@@ -83,7 +83,7 @@ std::string initializer_head(const TensorInfo& info) {
   return writer.message();
 }
 
-/// Writes one piece behind the other.
+/// Writes pieces to a file, one behind the other.
 class Pieces {
  public:
   explicit Pieces(NewFile& file) : file_(file) {}

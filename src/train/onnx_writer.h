@@ -17,8 +17,8 @@
 
 namespace paceline {
 
-/// One dimension of an input or output: an open one has a name in place of a size, or neither,
-/// where the size follows from others.
+/// One dimension of an input or output. An open dimension has a name in place of a size; it has
+/// neither if its size is computed from other dimensions.
 struct OnnxDimension {
   std::int64_t size = 0;
   bool open = false;
@@ -31,11 +31,11 @@ struct OnnxAttribute {
   std::variant<std::int64_t, double, std::vector<std::int64_t>> value;
 };
 
-/// The number of a type in ONNX's TensorProto.DataType.
+/// Returns the number of a type in ONNX's TensorProto.DataType.
 std::int64_t onnx_type(DType dtype);
 
-/// Nodes stand in the file in the order of the calls, which must be that of their values. The
-/// caller takes care that the names are right.
+/// Nodes are written in the order of the calls, so a node must come after the nodes that make its
+/// inputs. The caller makes sure that the names match.
 class OnnxWriter {
  public:
   /// Returns the values of an initializer that has none yet.
@@ -49,18 +49,18 @@ class OnnxWriter {
   void initializer(const std::string& name, const Tensor& values);
   /// Adds an initializer whose values are read when the file is written.
   void initializer(const TensorInfo& info) { initializers_.push_back({info, {}}); }
-  /// A text about the model, beside it.
+  /// Adds a text about the model, under a key.
   void metadata(std::string_view key, std::string_view text);
 
-  /// Writes all of it, one initializer after the other, and returns the size in bytes. Throws
-  /// kInvalidArgument when the file would have 2 GiB or more, which no reader takes; else as
-  /// `values` and NewFile do. The caller commits the file.
+  /// Writes the whole file, one initializer after the other, and returns its size in bytes. Throws
+  /// kInvalidArgument when the file would have 2 GiB or more, which no reader takes, and what
+  /// `values` and NewFile throw. The caller commits the file.
   std::uint64_t write(NewFile& file, const Values& values) const;
 
  private:
   struct Initializer {
     TensorInfo info;
-    Tensor values;  // none: they are read when the file is written
+    Tensor values;  // undefined if they are read when the file is written
   };
   ProtoWriter nodes_, ends_, metadata_;
   std::vector<Initializer> initializers_;

@@ -50,7 +50,7 @@ struct Net {
   Value x, ids, y, losses, loss;
 };
 
-// Example n is the same in every batch.
+// Fills a batch with the examples from number `first` on. Example n is the same in every batch.
 void fill_examples(Feed& feed, const Net& net, std::int64_t first, std::int64_t count) {
   const auto x = feed.data<float>(net.x, {count, 6});
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -122,7 +122,7 @@ void expect_near(const Outcome& got, const Outcome& wanted, double relative = 1e
 }
 
 // There are more sizes than plans that are kept. Some occur twice; some are larger and some smaller
-// than the usual one.
+// than the usual size.
 TEST(OpenSession, EachStepIsThatOfAGraphOfItsSizes) {
   Sizes sizes = {8, 3, 8, 1, 64};
   for (std::int64_t size = 2; size < 24; ++size) sizes.push_back(size);
@@ -158,7 +158,7 @@ TEST(OpenSession, TowersOfUnequalBatchesTrainAsOneDevice) {
   }
 }
 
-// A step after a run whose feed has stopped takes the batches that it is given, all of them.
+// After a run whose feed has stopped, the next step uses all batches that the feed gives.
 TEST(OpenSession, TowersOfAClosedGraphCountAlikeAfterARunHasEnded) {
   const auto last_loss = [](const Sizes& runs) {
     Graph graph;
@@ -195,7 +195,8 @@ TEST(OpenSession, ARunBeginsAnewAfterTheLastTowersHadNoBatch) {
   EXPECT_EQ(session.last_step().step, 4);
 }
 
-// Trains a layer of 512 × 512 by batches of these sizes, in one session or in one for each.
+// Trains a layer of 512 × 512 by batches of these sizes: in one session with an open dimension, or
+// in one session for each size.
 std::vector<Tensor> train_layer(bool is_open, const Sizes& sizes) {
   std::vector<Tensor> weights;
   for (std::size_t first = 0; first < (is_open ? 1 : sizes.size()); ++first) {
@@ -217,7 +218,8 @@ std::vector<Tensor> train_layer(bool is_open, const Sizes& sizes) {
   return weights;
 }
 
-// The kernel of a weight's gradient gives rows to the rule as it makes them, but for large batches.
+// Except for large batches, the kernel of a weight's gradient gives rows to the rule as it makes
+// them.
 TEST(OpenSession, LargeWeightsAreTrainedByBatchesOfAllSizes) {
   const Sizes sizes = {128, 300, 64, 300, 1, 128};
   const std::vector<Tensor> open = train_layer(true, sizes), closed = train_layer(false, sizes);
@@ -314,7 +316,7 @@ TEST(OpenSession, EvaluatesBatchesOfAnySizeAndWatchesValues) {
       }
     }
   }
-  // Evaluates a value that is added later, and fetches from the store.
+  // Evaluates a value that the graph gets only now, and fetches one from the store.
   const Value doubled = scale(net.losses, 2);
   const Tensor twice = session.evaluate(doubled, all(0, 3));
   EXPECT_FLOAT_EQ(twice.data<float>()[2], 2 * whole.data<float>()[2]);
@@ -396,7 +398,7 @@ TEST(OpenSession, SaysWhichSizeIsMissingZeroOrDiffers) {
   session.evaluate(unknown.loss, [&](Feed& feed) { fill_examples(feed, unknown, 0, 3); });
 }
 
-// As it does in a mean of a batch, whose size is a number.
+// The mean of a batch can be a sum divided by the open dimension, as by the size of a fixed batch.
 TEST(OpenSession, AFactorMayBeAnOpenDimension) {
   Graph graph;
   const auto batch = graph.open("batch", 4), time = graph.open("time", 2);
@@ -418,7 +420,8 @@ TEST(OpenSession, AFactorMayBeAnOpenDimension) {
               HasSubstr("stands for the open dimension batch"));
 }
 
-// Without a shape a feed fills a batch of the usual size, or of the size that it gave before.
+// Without a shape, a feed fills a batch of the usual size, or of the size that it gave to another
+// input before.
 TEST(OpenSession, InputsHaveTheUsualSizeUnlessTheFeedSaysAnother) {
   Graph graph;
   const auto batch = graph.open("batch", 6), time = graph.open("time", 4);
@@ -513,7 +516,8 @@ TEST(OpenSession, AnInputThatIsSetOnceStaysInEachSize) {
   }
 }
 
-// Labels that an evaluation keeps are of no concern to one of other values.
+// An evaluation that does not read the labels ignores labels that an earlier one keeps, even of
+// another batch size.
 TEST(OpenSession, WhatAnEvaluationKeepsMayBeOfOtherSizes) {
   Graph graph;
   const auto batch = graph.open("batch");
