@@ -102,7 +102,8 @@ class PipelineFeed::State {
   }
 
  private:
-  // A program that runs a session until it returns false would wait for ever.
+  // Stops a run. A second stop in a row is an error: a program that calls run() until it returns
+  // false would otherwise never end.
   void stop(Feed& feed) {
     if (std::exchange(is_over_, true)) {
       throw Error(ErrorCode::kFailedPrecondition,
@@ -112,8 +113,8 @@ class PipelineFeed::State {
     feed.stop();
   }
 
-  // Ends the threads of the previous reader first. The new one reads from a position, or the
-  // records that a job shares out.
+  // Ends the threads of the previous reader before it makes the new one, which reads from a
+  // position, or the records that a job shares out.
   template <typename From>
   void begin(const From& from) {
     const std::lock_guard lock(mutex_);
@@ -133,9 +134,10 @@ class PipelineFeed::State {
   const std::string name_;
   mutable std::mutex mutex_;  // guards reader_ against a thread that asks for a report
   std::optional<PipelineReader> reader_;
-  TaskPosition place_;                // after the last batch
-  bool is_over_ = false;              // the last call has found no batch
-  std::optional<std::int64_t> pass_;  // the batches of an evaluation's pass under way
+  TaskPosition place_;    // the position after the last batch
+  bool is_over_ = false;  // true: the last call has found no batch
+  // The number of batches so far in the pass of an evaluation; none while training.
+  std::optional<std::int64_t> pass_;
 };
 
 PipelineFeed::PipelineFeed(const Pipeline& pipeline, Value values, Value labels, Value weights,

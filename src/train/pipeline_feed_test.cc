@@ -50,7 +50,7 @@ class PipelineFeedTest : public ::testing::Test {
   std::unique_ptr<Session> make() {
     return std::make_unique<Session>(minimize(loss_, Sgd{1e-6f}), cluster_, run_, options_);
   }
-  /// The labels that the last step saw.
+  /// Returns the labels that the last step saw.
   Labels seen(const Session& session) const {
     const auto labels = session.value(labels_).data<std::int32_t>();
     const auto values = session.value(values_).data<float>();
@@ -122,7 +122,7 @@ TEST_F(PipelineFeedTest, GivesPassesToEvaluationsThatCountEachRecordOnce) {
       << "each evaluation would get the first batch";
 }
 
-// Else a program that runs a session until it returns false would never end.
+// Without the error, a program that calls run() until it returns false would never end.
 TEST_F(PipelineFeedTest, ARunBehindTheLastEpochIsAnError) {
   const auto session = make();
   const PipelineFeed data = feed(pipeline());

@@ -22,7 +22,8 @@
 namespace paceline {
 namespace {
 
-constexpr std::int64_t kUnknown = -1;  // the number of rows is the number of ids
+// The bytes of a sparse variable are not known: they depend on the number of ids.
+constexpr std::int64_t kUnknown = -1;
 // The store has room for batches that read this many times the rows of a batch of the usual size.
 constexpr std::int64_t kMostRowsOfUsual = 8;
 
@@ -92,8 +93,8 @@ class TracedSteps : public StoreSteps {
   std::vector<Calls> calls_;  // by variable
 };
 
-// Refuses inputs that fit no memory before it makes the plan, which would take long. The executor,
-// which knows all that a step needs, would refuse them too late.
+// Refuses inputs that do not fit into memory before it makes the plan, which would take long. The
+// executor knows all that a step needs, but would refuse too late.
 std::unique_ptr<Plan> plan_that_fits(const PlanRequest& request, const PlanSet::Parts& parts) {
   double inputs = 0;
   for (const auto& node : request.graph->nodes()) {
@@ -152,7 +153,7 @@ TrainPlans::TrainPlans(PlanSet& set, Training training, std::vector<Value> watch
 Executor& TrainPlans::choose(const OpenSizes& sizes) {
   if (!open_) return executor();
   for (const auto& each : plans_) {
-    // The executor that was chosen before may have made its step in memory that was too small.
+    // The executor that was chosen before this one may still hold memory that is too small by now.
     if (each.get() != chosen_ && each->executor && each->executor->arena() != arena_) {
       each->executor.reset();
     }
@@ -305,7 +306,8 @@ SizedCopy& PlanSet::copy(const Graph& graph, const OpenSizes& sizes,
   return *open.copies.back();
 }
 
-// A training may have filled the inputs of the plan that it has chosen.
+// Drops the copy that was used longest ago, but none that a training has chosen: the inputs of its
+// plan may be filled already.
 void PlanSet::drop_one(OpenGraph& open) {
   const auto is_chosen = [&](const auto& copy) {
     return std::ranges::any_of(
@@ -339,7 +341,8 @@ const LocalMemory* PlanSet::used_locals(const Graph& graph) const {
   return found != locals_.end() ? found->second.get() : nullptr;
 }
 
-// Those of a copy that another training uses go on.
+// Sets the copy's local variables to zero, unless another training has chosen the copy: then they
+// go on.
 void PlanSet::changed_sizes(const TrainPlans& plans, const Graph& copy) {
   const bool used = std::ranges::any_of(train_plans_, [&](const auto& each) {
     return each.get() != &plans && &each->chosen() == &copy;

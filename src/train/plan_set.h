@@ -22,7 +22,7 @@ class ReadPlan {
   ReadPlan(std::unique_ptr<Plan> plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
            Device& device, StepAccount& account);
   Executor& executor() { return executor_; }
-  /// Runs a step; the views are valid until the next one.
+  /// Runs a step. The views are valid until the next step.
   std::span<const TensorView> run(const StepRequest& request);
 
  private:
@@ -36,14 +36,14 @@ class PlanSet;
 /// The number of examples of a batch: a number, or an open dimension with its usual size.
 struct BatchExamples {
   std::int64_t dimension = 0, usual = 0;
-  /// The number of a batch of these sizes, for a graph. Dimensions without a size have the graph's
-  /// usual one, and one that the graph does not have has that of the session.
+  /// Returns the number of examples of a batch of these sizes. An open dimension without a size has
+  /// the usual size of the graph. If the graph has none, returns `usual`.
   std::int64_t of(OpenSizes sizes, const Graph& graph) const;
 };
 
-/// The plans with which one device makes the train steps of a training: one, or one for each size
-/// of the open dimensions of its graph. The plans share the steps of the store, and the memory of a
-/// step.
+/// The plans with which one device makes the train steps of a training: a single plan, or one for
+/// each combination of sizes of the graph's open dimensions. The plans share the steps of the
+/// store, and the memory of a step.
 class TrainPlans {
  public:
   TrainPlans(PlanSet& set, Training training, std::vector<Value> watch,
@@ -56,10 +56,11 @@ class TrainPlans {
   /// The plan that was chosen last; at first the plan of the usual sizes.
   const Plan& plan() const { return *chosen_->plan; }
   Executor& executor() const { return *chosen_->executor; }
-  /// The examples of a batch of these sizes.
+  /// Returns the number of examples of a batch of the chosen plan.
   std::int64_t examples() const { return examples_; }
-  /// Chooses the plan for these sizes, and makes it if it is not kept; dimensions without a size
-  /// have the usual one. Local variables with open dimensions begin at zero whenever sizes change.
+  /// Chooses the plan for these sizes, and makes it if it is not kept. Dimensions without a size
+  /// have the usual one. Local variables with open dimensions begin at zero whenever the sizes
+  /// change.
   Executor& choose(const OpenSizes& sizes);
 
   bool is_of(const Graph& graph) const { return &training_.graph() == &graph; }
@@ -72,7 +73,7 @@ class TrainPlans {
   struct Sized {
     const Graph* graph;
     std::unique_ptr<Plan> plan;
-    /// Null: the executor was dropped with its memory, which was too small.
+    /// Null before it is made, and after it was dropped because its memory was too small.
     std::unique_ptr<Executor> executor;
   };
   Sized& add(const Graph& graph, const Training& training, const std::vector<Value>& watch);
@@ -104,7 +105,7 @@ class PlanSet {
     StepAccount& step_account;        // of train and fetch steps
     StepAccount& evaluation_account;  // of evaluations
     RewriteOptions rewrite = {};
-    bool fused_update = true;      // RunOptions'
+    bool fused_update = true;      // RunOptions::fused_update
     Timeline* timeline = nullptr;  // records the calls of the store in train steps
   };
   explicit PlanSet(const Parts& parts) : parts_(parts) {}
@@ -134,25 +135,27 @@ class PlanSet {
   struct Entry {
     StepKind kind;
     Mode mode;
-    const Graph* graph;  // the graph of the fetches: the one that was asked for, or its copy
+    // The graph of the fetches: the one that was asked for, or its copy.
+    const Graph* graph;
     std::vector<Value> fetches;
     std::unique_ptr<ReadPlan> plan;
   };
   struct OpenGraph {
-    std::size_t nodes = 0;  // the graph's nodes when it was last looked at
-    /// Inputs with open dimensions, and local variables; empty without open dimensions.
+    std::size_t nodes = 0;  // the graph's nodes when its inputs were last read
+    /// The inputs and local variables that have open dimensions.
     std::vector<Value> inputs;
     std::vector<std::unique_ptr<SizedCopy>> copies;  // those that were used last come last
   };
-  /// The copies of a graph that are kept for its last sizes, beside those that a training has
-  /// chosen: sizes that come again cost no plan.
+  /// The number of copies of a graph that are kept, the ones used last; a copy that a training has
+  /// chosen is kept in any case. Sizes that come again then need no new plan.
   static constexpr std::size_t kMostCopies = 16;
 
   ReadPlan& read_plan_of(StepKind kind, const Graph& graph, std::span<const Value> fetches,
                          Mode mode, bool keep_locals);
   std::unique_ptr<ReadPlan> make_read_plan(StepKind kind, const PlanRequest& request);
   LocalMemory& memory(const Graph& graph);
-  /// Sets local variables with open dimensions to zero: the training now uses the copy.
+  /// Notes that a training uses this copy now: sets its local variables with open dimensions to
+  /// zero, unless another training uses the copy, too.
   void changed_sizes(const TrainPlans& plans, const Graph& copy);
   const Graph& chosen(const Graph& graph) const;
   OpenGraph& open_graph(const Graph& graph);

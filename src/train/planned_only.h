@@ -1,4 +1,4 @@
-// Observers that show something of a session in place of its training.
+// Observers that show something about a session instead of letting it train.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Makes observers that let no session start. They call `show` with each session that is planned,
-/// until it returns true because it has shown what there is to show.
+/// Makes observers that let no session start. They call `show` with each planned session until it
+/// returns true, which means that there is nothing more to show.
 MakeObserver planned_only(std::function<bool(const PlannedSession&)> show);
 
 }  // namespace paceline

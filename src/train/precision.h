@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Float32, or bfloat16: products then read rounded operands, in the type that this machine
-/// multiplies faster. Throws kInvalidArgument for other types.
+/// Returns the rewrites for float32, or for bfloat16: with it, products read rounded operands, in
+/// the type that this machine multiplies faster. Throws kInvalidArgument for other types.
 RewriteOptions rewrite_to(DType precision);
 
 }  // namespace paceline

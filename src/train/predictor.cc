@@ -42,7 +42,8 @@ DeviceOptions device_of(const PredictorOptions& options) {
   throw Error(ErrorCode::kInvalidArgument, "[predictor] " + why);
 }
 
-// Returns the rows of a batch; 0 where the graph has open dimensions.
+// Returns the number of rows in a batch; 0 if the graph has open dimensions. Throws
+// kInvalidArgument for outputs that do not go by rows.
 std::int64_t check_outputs(const Graph& graph, std::span<const Value> outputs) {
   if (outputs.empty()) refuse("no output is asked for");
   const bool open = !open_inputs(graph).empty();
@@ -64,7 +65,7 @@ std::int64_t check_outputs(const Graph& graph, std::span<const Value> outputs) {
   return open ? 0 : outputs[0].shape()[0];
 }
 
-/// The rows that several batches are made of.
+/// The rows of the given tensors that one batch is made of.
 struct Rows {
   std::int64_t first = 0, count = 0;
 };
@@ -73,7 +74,7 @@ std::size_t row_bytes_of(const TensorView& view) {
   return view.bytes() / std::size_t(view.shape[0]);
 }
 
-// Fills up with zeros.
+// Copies the rows into the memory of a batch, and fills the rest of that memory with zeros.
 void copy_in(const Tensor& tensor, const Rows& rows, const TensorView& memory) {
   const std::size_t bytes = row_bytes_of(memory), filled = std::size_t(rows.count) * bytes;
   auto* const to = static_cast<std::byte*>(memory.data);
@@ -109,7 +110,8 @@ class Predictor::Impl {
       const Node& node = *served_.graph->nodes()[i];
       if (node.op().name == "input") needed_.push_back(node.name());
     }
-    free_.push_back(make_computer());  // so that a graph that no plan can be made of is refused now
+    // Makes a plan now, so that a graph that cannot be planned is refused here.
+    free_.push_back(make_computer());
   }
 
   std::int64_t batch() const { return batch_; }
@@ -119,7 +121,8 @@ class Predictor::Impl {
   std::vector<Tensor> predict(const Inputs& inputs);
 
  private:
-  /// The variables of a graph without their values, which a snapshot has: plans ask for no more.
+  /// A store with the variables of a graph and without values: plans read only this list, and
+  /// evaluations read a snapshot.
   class VariableList : public ParameterStore {
    public:
     explicit VariableList(std::vector<VariableSpec> variables) : variables_(std::move(variables)) {}
@@ -143,7 +146,7 @@ class Predictor::Impl {
     const std::vector<VariableSpec> variables_;
   };
 
-  /// What one thread computes with.
+  /// A device and its plans, with which one thread computes.
   struct Computer {
     Computer(const DeviceOptions& options, VariableList& variables)
         : device(make_device(options, clock)),
@@ -172,8 +175,8 @@ class Predictor::Impl {
   void compute(Computer& computer, const Inputs& inputs, const Rows& rows,
                const std::vector<Tensor>& results) const;
 
-  // One thread at a time makes a plan, since the graph builds its index of names at the first
-  // lookup. Of a graph with open dimensions the first inputs say the sizes.
+  // Called by one thread at a time, since the graph builds its index of names at the first lookup.
+  // For a graph with open dimensions no plan is made yet: the first inputs say the sizes.
   std::unique_ptr<Computer> make_computer() {
     auto made = std::make_unique<Computer>(device_, variables_);
     made->context.snapshot().share(values_);
@@ -199,10 +202,11 @@ class Predictor::Impl {
   VariableList variables_;
   VariableSnapshot values_;
   const std::string path_;
-  const RewrittenGraph served_;      // of a graph with open dimensions: what the outputs need of it
+  // What the outputs need of a graph with open dimensions.
+  const RewrittenGraph served_;
   std::vector<std::string> needed_;  // the names of the inputs of served_
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Computer>> free_;  // those that no call uses
+  std::vector<std::unique_ptr<Computer>> free_;  // the computers that no call uses
 };
 
 std::int64_t Predictor::Impl::checked_rows(const Inputs& inputs) const {

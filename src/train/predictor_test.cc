@@ -83,7 +83,7 @@ class PredictorTest : public ::testing::Test {
   Tensor predict(const Predictor& predictor, std::int64_t rows) const {
     return predictor.predict({{network_.x, numbers(rows)}, {network_.ids, words(rows)}})[0];
   }
-  /// The message of the error with which a predictor of that graph refuses the run.
+  /// Returns the message with which a predictor of `graph` refuses the run's checkpoint.
   std::string refusal(const Graph& graph, Value output, ErrorCode code) const {
     return error_of(code, [&] { const Predictor refused(graph, {output}, run_.out, options_); });
   }
@@ -219,7 +219,8 @@ TEST_F(PredictorTest, RefusesOutputsThatAreNotByRows) {
   EXPECT_THAT(refused(other, {network_.logits}), HasSubstr("'out/bias' is of another graph"));
 }
 
-/// Images through a batch norm and a dropout, for training or written down for inference.
+/// Images pass through a batch norm and a dropout; the graph is for training, or written for
+/// inference without a dropout.
 struct Modes {
   Value x, y;
 };
@@ -274,7 +275,7 @@ TEST_F(PredictorTest, RefusesTensorsThatDoNotFit) {
   expect_first_rows(predict(predictor, 2), predict(predictor, 9));  // it goes on
 }
 
-// One function builds the graph that trains, for a batch, and the one that serves.
+// One function builds the graph that trains, for a fixed batch, and the graph that serves.
 TEST_F(PredictorTest, OpenDimensionsTakeTheSizesOfTheInputs) {
   const Tensor expected = trained();
   Graph open;
@@ -308,7 +309,8 @@ TEST_F(PredictorTest, OpenDimensionsTakeTheSizesOfTheInputs) {
   EXPECT_THAT(refused(ErrorCode::kFailedPrecondition, numbers(2), {}), HasSubstr("'ids'"));
 }
 
-// Two open dimensions, with their product, a mean over one of them, and what a mode changes.
+// The graph has two open dimensions, their product, a mean over one of them, and ops that differ
+// between training and inference.
 TEST_F(PredictorTest, EachOpenDimensionHasASizeOfItsOwn) {
   const auto made = [](Graph& graph, std::int64_t batch, std::int64_t time) {
     const Value x = graph.input("x", {batch, time, 3});
@@ -333,7 +335,7 @@ TEST_F(PredictorTest, EachOpenDimensionHasASizeOfItsOwn) {
   for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_NEAR(computed.data<float>()[i], expected.data<float>()[i], 1e-5f) << i;
   }
-  // The loop has some more sizes than plans are kept for; the mean over equal values is that value.
+  // The loop has more sizes than plans that are kept. The mean over equal values is that value.
   for (std::int64_t time = 1; time < 25; ++time) {
     const Tensor same(DType::kFloat32, {1, time, 3});
     const Tensor once(DType::kFloat32, {1, 1, 3});
@@ -346,8 +348,8 @@ TEST_F(PredictorTest, EachOpenDimensionHasASizeOfItsOwn) {
   }
 }
 
-// An open input that the outputs do not need says no size and takes no memory; a node that is not
-// defined for the sizes does no harm.
+// An open input that the outputs do not need says no size and takes no memory. A node that is not
+// defined for the sizes, and that no output needs, does no harm.
 TEST_F(PredictorTest, WhatTheOutputsDoNotNeedIsLeftOut) {
   trained();
   Graph graph;

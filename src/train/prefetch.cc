@@ -13,8 +13,8 @@
 
 namespace paceline {
 
-/// Fills batches on a thread of its own. The thread rests after a batch that stopped or failed,
-/// until the next one is asked for.
+/// Fills batches on a thread of its own. After a batch that stopped or failed, the thread rests
+/// until the next batch is asked for.
 class Prefetcher {
  public:
   Prefetcher(std::function<void(Feed&)> feed, int batches)
@@ -55,7 +55,7 @@ class Prefetcher {
   std::deque<Filled*> free_, ready_;
   bool resting_ = true, ended_ = false;
   // The next members belong to the thread while it works.
-  std::int64_t step_ = 0;  // of the next batch
+  std::int64_t step_ = 0;  // the own step of the next batch
   TaskPosition position_;  // after the last batch
   std::shared_ptr<const InputNormals> normals_;
   std::shared_ptr<RecordBlocks> blocks_;

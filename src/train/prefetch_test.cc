@@ -42,7 +42,7 @@ TEST_F(PrefetchTest, EveryLossIsThatOfTheFeedItself) {
   EXPECT_THROW(prefetch(feeding(), 0), Error);
 }
 
-// The feed may be three calls ahead of the step: two batches wait, and one is in use.
+// The feed may be called three times more than steps are finished: two batches wait, one is in use.
 TEST_F(PrefetchTest, ReadsAheadAsFarAsItWasToldAndNoFurther) {
   std::atomic<int> fed = 0;
   std::promise<void> third;

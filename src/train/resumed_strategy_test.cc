@@ -83,8 +83,8 @@ struct Begun {
   Tensor value;
 };
 
-/// Trains a worker that looks words up and learns by Adam, once all have begun. Returns the state
-/// that it begins with.
+/// Trains a worker that looks words up and learns by Adam, once all workers have begun. Returns the
+/// state that the worker begins with.
 Begun train_worker(const Cluster& cluster, const RunOptions& run, std::latch& all) {
   Graph graph;
   const Value ids = graph.input("ids", {kRowsRead}, DType::kInt32),
@@ -155,7 +155,7 @@ CheckpointReader newest(const std::string& folder) {
   return CheckpointReader(find_checkpoint(folder, WholeCheck::kChecksums).path);
 }
 
-/// Adam's count of the steps of `words` that this worker keeps for its local steps.
+/// Returns Adam's step count of `words` that this worker keeps for its local steps; −1 if none.
 std::int64_t count_of(const CheckpointReader& checkpoint, const SavedTask& task) {
   for (const NamedTensor& local : checkpoint.read_local(task)) {
     if (local.name == "inner/words/t") return local.tensor.item<std::int64_t>();
@@ -163,7 +163,8 @@ std::int64_t count_of(const CheckpointReader& checkpoint, const SavedTask& task)
   return -1;
 }
 
-/// The same where the way keeps it.
+/// Returns Adam's step count of `words`: that of the first worker if the workers make local steps,
+/// else that of the variable.
 std::int64_t count_of(const CheckpointReader& checkpoint, const Way& way) {
   if (way.local_steps) return count_of(checkpoint, checkpoint.index().tasks.front());
   return checkpoint.read("words").slots.at(2).item<std::int64_t>();

@@ -42,7 +42,7 @@ class TorchValues {
              find(tensor) != nullptr;
     });
   }
-  /// Takes the value. Returns why it does not fit; empty: it does.
+  /// Takes the value. Returns why it does not fit; an empty text if it fits.
   std::string take(const VariableSpec& spec, Tensor& value) const {
     const Tensor made(spec.dtype, spec.shape);
     for (const TorchTensor& tensor : tensors_) {

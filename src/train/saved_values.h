@@ -17,14 +17,15 @@ bool is_wanted(const std::string& name, const std::vector<std::string>& patterns
 
 /// What is taken of a checkpoint.
 struct TakenValues {
-  std::vector<std::string> patterns = {};  // only variables that match
+  std::vector<std::string> patterns = {};  // only variables that match; empty: all
   /// The names of modules in a file with tensors of PyTorch modules.
   ModuleNames modules = {};
-  EvaluateWith with = EvaluateWith::kVariables;  // averages: of those that the checkpoint has
+  // kAverages: the moving average of each variable that has one in the checkpoint.
+  EvaluateWith with = EvaluateWith::kVariables;
 };
 /// Takes values into `values`, by variable. Returns a line for each variable that the checkpoint
 /// does not have, or has in another shape or type, with both sides; the values of those variables
-/// stay as they are. Floating-point numbers are converted.
+/// stay as they are. Floating-point numbers are converted to the variable's type.
 std::vector<std::string> take_values(std::vector<VariableState>& values,
                                      std::span<const VariableSpec> specs,
                                      const CheckpointReader& reader, const TakenValues& taken);

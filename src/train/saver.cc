@@ -56,7 +56,7 @@ Saver::Saver(Parts parts) : parts_(std::move(parts)), checkpoints_(parts_.folder
   take_reports();
 }
 
-// The last mark may leave a checkpoint that was the best before.
+// Deletes checkpoints once more, since the last mark may have replaced the mark of an older one.
 Saver::~Saver() {
   if (last_.valid()) last_.wait();
   if (!keeper_) return;
@@ -87,7 +87,7 @@ bool Saver::marked_none() {
   return keeper_ && !keeper_->mark().best;
 }
 
-// A report that cannot be taken is tried again with the next look, and training goes on.
+// A report that cannot be taken now is tried again at the next call, and training goes on.
 void Saver::take_reports() {
   const std::lock_guard lock(marking_);
   if (!keeper_) return;

@@ -17,11 +17,11 @@
 
 namespace paceline {
 
-/// A checkpoint whose values are evaluated. The saver keeps it while an owner holds it and its
-/// number has not arrived.
+/// A checkpoint whose values are evaluated. The saver keeps the checkpoint on the disk as long as
+/// someone holds this object and the evaluation's number has not arrived.
 struct EvaluatedCheckpoint {
   std::optional<std::int64_t> step = {};  // nothing: it is not written yet, or could not be
-  std::optional<double> number = {};      // by which it is compared
+  std::optional<double> number = {};      // the number by which it is compared
 };
 
 /// The saver of the chief, or of the only process. One thread calls it, between two steps.
@@ -29,26 +29,29 @@ class Saver {
  public:
   struct Parts {
     StoreSaving& store;  // must outlive the saver
-    std::string folder;  // of checkpoints; made
+    // The folder of the checkpoints; the saver makes it.
+    std::string folder;
     int keep = 1;
     std::optional<BestBy> keep_best = {};
-    std::int64_t global_step = 0;                           // where training begins
-    std::map<std::string, std::string> notes = {};          // in the index
-    DataNames data = {};                                    // in the index
-    ModuleNames modules = {};                               // in the index
-    std::map<std::string, std::string> settings = {};       // in the index
-    std::function<void(const std::string&)> say = {};       // lines for the user, from any thread
-    std::function<void(const std::string&)> complain = {};  // the same, that something went wrong
+    std::int64_t global_step = 0;                      // where training begins
+    std::map<std::string, std::string> notes = {};     // in the index
+    DataNames data = {};                               // in the index
+    ModuleNames modules = {};                          // in the index
+    std::map<std::string, std::string> settings = {};  // in the index
+    std::function<void(const std::string&)> say = {};  // lines for the user, from any thread
+    // Lines about failures, from any thread.
+    std::function<void(const std::string&)> complain = {};
   };
   /// Throws as StoreSaving::prepare_saving does.
   explicit Saver(Parts parts);
-  /// Waits for a save that is under way.
+  /// Waits for a save that is under way. If the best checkpoint is kept, deletes older ones once
+  /// more.
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
   bool busy() const;
-  /// The checkpoints that were written so far. Any thread.
+  /// The checkpoints that were written so far. Any thread may ask.
   struct Written {
     int count = 0;
     double seconds = 0, bytes = 0;  // of all of them
@@ -61,9 +64,8 @@ class Saver {
   /// Waits for the save that was started last. Throws the error that it failed with.
   void wait();
   /// Waits for the save that was started last, and returns the global step of its values; −1 when
-  /// it failed.
-  /// Before the first save, returns the step of the checkpoint that training has just been resumed
-  /// from; −1 when there is none.
+  /// it failed. Before the first save, returns the step of the checkpoint from which training has
+  /// just been resumed; −1 when there is none.
   std::int64_t saved_step();
 
   /// Returns the checkpoint that start() has begun last; before the first one, the checkpoint from
@@ -74,7 +76,7 @@ class Saver {
   void note(EvaluatedCheckpoint& checkpoint, double value);
   /// True when the best checkpoint is kept, and none was marked.
   bool marked_none();
-  /// Takes what evaluations beside the run have reported. Not to be called while busy.
+  /// Takes the reports of evaluations that run beside this run. Not to be called while busy.
   void take_reports();
 
  private:
@@ -93,10 +95,11 @@ class Saver {
   std::int64_t saved_step_ = -1;  // written by the thread of last_
 
   std::mutex marking_;  // held while checkpoints are marked or deleted
-  /// Guarded by marking_. Empty: no checkpoint is kept as the best.
+  /// Guarded by marking_. Empty if no checkpoint is kept as the best.
   std::optional<BestKeeper> keeper_;
-  std::vector<std::weak_ptr<EvaluatedCheckpoint>> begun_;  // under marking_, what they are, too
-  std::shared_ptr<EvaluatedCheckpoint> last_begun_;        // changes while no save is under way
+  // Guarded by marking_, and so are the checkpoints to which they point.
+  std::vector<std::weak_ptr<EvaluatedCheckpoint>> begun_;
+  std::shared_ptr<EvaluatedCheckpoint> last_begun_;  // changes while no save is under way
 };
 
 }  // namespace paceline

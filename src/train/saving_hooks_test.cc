@@ -62,7 +62,7 @@ class SavingHooks : public ::testing::Test {
   RunOptions run_;
 };
 
-/// Waits for a save that was begun, so that the next one can begin.
+/// Every five steps, waits for the save that was begun, so that the next one can begin.
 class WaitForSave : public Hook {
  public:
   bool after_step(Session& session, const StepResult& result) override {
@@ -132,7 +132,7 @@ TEST_F(SavingHooks, LocalVariablesOfSharedGraphsComeBack) {
   EXPECT_NO_THROW(make()->share(other)) << "of another shape: it begins anew";
 }
 
-// Another rule, or none, has other slots.
+// The checkpoint has slots of a rule that the session does not have.
 TEST_F(SavingHooks, ASessionWithoutATrainingReadsTheValuesOfAnyCheckpointOfItsModel) {
   run_.steps = 5;
   Tensor value;

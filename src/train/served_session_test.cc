@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-/// Words to words: a table, a state that is carried from step to step, a dense layer.
+/// A model of words: a table, a state that is carried from step to step, a dense layer.
 class WordsSession {
  public:
   WordsSession(const Cluster& cluster, const RunOptions& run) {
@@ -41,7 +41,7 @@ class WordsSession {
       fill(feed);
     });
   }
-  /// Makes the next step alone.
+  /// Makes one step.
   bool step() {
     const std::int64_t before = fed_;
     const bool made = session_->step([this](Feed& feed) { fill(feed); }).has_value();

@@ -110,8 +110,6 @@ void Session::save() {
 
 namespace {
 
-// What --on-nan skip has left out, and when.
-
 /// Says at the end of a run in how many of its steps the loss was infinite or not a number, how
 /// many contributions were left out, and which steps those were: a loss can be infinite though all
 /// gradients are finite and are applied.
@@ -125,7 +123,8 @@ class SkippedSteps : public Hook {
  private:
   const std::function<std::int64_t()> skipped_;
   std::int64_t steps_ = 0, losses_ = 0, left_out_ = 0;
-  std::int64_t first_ = -1, last_ = -1;  // own steps
+  // The first and the last own step, from 0, of which the line tells.
+  std::int64_t first_ = -1, last_ = -1;
 };
 
 bool SkippedSteps::after_step(Session& /*session*/, const StepResult& result) {
@@ -155,7 +154,7 @@ std::vector<Training> prepared(std::vector<Training> trainings, OnNan on_nan) {
   return trainings;
 }
 
-// A program without NanGuard goes on with NaN.
+// Without NanGuard, contributions with NaN are applied and do not end the job.
 Cluster prepared(Cluster cluster, const SessionOptions& options) {
   if (!options.nan_guard && cluster.train.on_nan == OnNan::kStop)
     cluster.train.on_nan = OnNan::kApply;
@@ -428,7 +427,7 @@ void Session::Impl::check_interrupt() {
 
 namespace {
 
-// The longest wait for other workers between two looks at Ctrl-C.
+// The longest wait for other workers between two checks for an interrupt (Ctrl-C).
 constexpr Duration kLookForInterruptEvery = std::chrono::milliseconds(250);
 
 }  // namespace
@@ -852,7 +851,7 @@ class Session::Impl::Observed : public RunningSession {
 
  private:
   Impl& impl_;
-  std::int64_t heard_ = 0;  // of the answers of other tasks
+  std::int64_t heard_ = 0;  // the number of the last answer of other tasks that was read
 };
 
 void Session::Impl::show_to_observers() {
@@ -895,7 +894,7 @@ std::string shares_text(const TaskReport& task) {
   return text;
 }
 
-// The ops whose kernels took most of the time of all kernels.
+// Returns the ops, five at most, whose kernels took most of the time of all kernels.
 std::vector<KernelReport> top_kernels(const KernelMeter& meter) {
   constexpr std::size_t kMost = 5;
   const std::vector<KernelMeter::OpTime> times = meter.times();
@@ -1047,7 +1046,7 @@ void Session::Impl::write_report() {
   }
 }
 
-// A destructor has nobody to throw to.
+// Reports an error at the end of a session: its destructor has nobody to throw to.
 void Session::Impl::failed_end(const std::string& message) const {
   const ProgramRun& told = program_run_of(run_options);
   if (told.on_failed_end) return told.on_failed_end(message);
@@ -1063,7 +1062,8 @@ void Session::Impl::write_timeline() {
   }
 }
 
-// Saves at the end, for a program whose training ends with its data.
+// Ends a session that has not failed. The save is for a program whose training ends with its data;
+// otherwise end_run() has saved.
 void Session::Impl::end_well() {
   try {
     if (loop != nullptr && loop->steps_made() > 0) saving->save_at_end();
@@ -1085,7 +1085,8 @@ void Session::Impl::end_well() {
   if (const std::string nans = skipped_end(report); !nans.empty()) console.print(nans);
 }
 
-// A task that evaluates checkpoints may still be at work.
+// Says nothing if a task that evaluates checkpoints was launched, since that task may still be at
+// work.
 std::string Session::Impl::no_best_end() const {
   const std::optional<KeepBest>& by = run_options.keep_best;
   if (cluster.launch.evaluator || !saving->marked_none() || summarised.contains(by->name))

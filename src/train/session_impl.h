@@ -38,16 +38,17 @@ class Session::Impl {
        SessionObservers observers);
   ~Impl();
 
-  /// False when an observer wanted no more than the plan. Training has then ended, and of the parts
-  /// below only the values exist.
+  /// False when an observer wanted no more than the plan. The session then counts as ended, and of
+  /// the parts below that are pointers only `usual` exists.
   bool started() const { return observers.let_start(); }
   /// Returns the variables of the job, or those of the graphs when the session was not started.
   std::vector<VariableSpec> variables() const;
-  /// Throws kNotFound.
+  /// Throws kNotFound for a name that no variable has.
   VariableId variable_of(std::string_view name) const;
   const StepResult& last_step() const;
 
-  /// Calls `part`. An exception of it becomes the session's error, in the report.
+  /// Calls `part`. An exception that `part` throws, other than JobIsOver, becomes the session's
+  /// error in the report, and is thrown on.
   template <typename F>
   auto guarded(F&& part);
 
@@ -64,11 +65,11 @@ class Session::Impl {
   bool make_step(Session& session, std::size_t training, const std::function<void(Feed&)>& feed,
                  bool look_ahead);
   void end_run(Session& session, bool for_good);
-  /// Ends a run that the program made step by step, when it makes no more. Throws nothing.
+  /// Ends the run of a program that made its steps one at a time and makes no more. Throws nothing.
   void close(Session& session) noexcept;
   /// Measures and writes what is left of the session at its end; a second call does nothing.
   void finish();
-  /// Leaves the job, after which only its memory is left.
+  /// Leaves the job. After that, only the memory of its values can still be read.
   void leave();
   /// Throws kFailedPrecondition unless there is one training.
   void check_one_training() const;
@@ -100,7 +101,7 @@ class Session::Impl {
 
   // Reports.
   void fail(const std::string& message);
-  /// The report as if the run ended now.
+  /// Returns the report as if the run ended now.
   Report report_so_far() const;
   /// Reports this task's progress to tasks that watch, once a second; with `anyway`, at once.
   void tell_progress(bool anyway = false);
@@ -111,13 +112,14 @@ class Session::Impl {
   // Declared in the order in which they are made; the later ones borrow the earlier ones.
   const std::vector<Training> trainings;
   std::vector<const Graph*> graphs;  // those that are trained come first
-  const std::size_t trained_graphs;  // so many of them
+  // The number of graphs that are trained.
+  const std::size_t trained_graphs;
   const Cluster cluster;
   const RunOptions run_options;
   SessionOptions options;
   const std::unique_ptr<UsualSizes> usual;
   const Console console;
-  const std::thread::id thread = std::this_thread::get_id();  // the session's
+  const std::thread::id thread = std::this_thread::get_id();  // the session's thread
   RealClock clock;
   std::map<std::string, double> summarised;  // by tag, the last number that the program gave
   Report report;
@@ -134,15 +136,16 @@ class Session::Impl {
   RewriteOptions rewrite;
   BatchExamples examples;                  // of one tower
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
-  std::unique_ptr<DeviceContext> context;  // the device's, which trains
-  std::int64_t snapshot_step = 0;          // the own train steps made when the snapshot was read
+  std::unique_ptr<DeviceContext> context;  // of the device that trains, or of tower 0
+  // The number of own train steps that were made when the snapshot was read; −1: it is of no step.
+  std::int64_t snapshot_step = 0;
   struct Evaluated {
     std::shared_ptr<EvaluatedCheckpoint> checkpoint;
-    /// Valid until this own step; empty: until the next evaluation.
+    /// The checkpoint is valid at this own step alone; empty: until the next evaluation.
     std::optional<std::int64_t> until = {};
   };
   Evaluated evaluated;  // the checkpoint to which the program's numbers belong
-  /// Makes the steps of a training.
+  /// A training, with the plans and the rates that make its steps.
   struct Trained {
     std::vector<TrainPlans*> plans;  // by tower
     LearningRates rates;
@@ -161,9 +164,10 @@ class Session::Impl {
   UnstartedValues unstarted;
 
   bool ran = false;
-  /// True: hooks have seen a run begin, to which the next step belongs.
+  /// True if hooks have seen the beginning of a run to which the next step belongs.
   bool running = false;
-  bool ended = false;                 // for good, with the last run
+  // True: the last run has ended training, and not only an epoch.
+  bool ended = false;
   std::optional<TimePoint> left_run;  // since when no run is under way
 
  private:
@@ -178,7 +182,7 @@ class Session::Impl {
   void check_watched() const;
   RewriteOptions make_rewrite() const;
 
-  // session_observed.cc
+  // The session as its observers see it.
   class Observed;
   void show_to_observers();
 
@@ -190,7 +194,8 @@ class Session::Impl {
 
   bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   void end_well();
-  /// Returns the report at the end, if the session has ended well; else what is known by now.
+  /// Returns the task's report at the end, if the session has ended well; else what is known by
+  /// now.
   TaskReport task_report() const;
   TaskReport measured_task() const;
   std::optional<double> network_bytes_per_s() const;
@@ -206,15 +211,15 @@ class Session::Impl {
   std::string no_best_end() const;
 
   UseMeter use_;
-  std::optional<StoreAccount> account_before_;  // of the links, when use_ began
+  std::optional<StoreAccount> account_before_;  // of the store, when use_ began
   Duration copies_before_{0};                   // Device::copy_time then
   Duration host_ops_before_{0};                 // Device::host_op_time then
-  std::vector<StoreLink> links_before_;         // the same, of each
+  std::vector<StoreLink> links_before_;         // the store's links then
   std::optional<TaskReport> task_at_end_;
-  bool is_watched_ = false;  // by an observer that wants progress
+  bool is_watched_ = false;  // true: an observer wants progress
   bool finished_ = false;
   TimePoint told_progress_{};
-  const int exceptions_;  // under way when the session was made
+  const int exceptions_;  // in flight when the session was made
 };
 
 template <typename F>

@@ -25,7 +25,7 @@ namespace {
 // A quiet worker names what it waits for only after this time, when the user would wonder.
 constexpr Duration kQuietWait = std::chrono::seconds(5);
 constexpr double kAtOnce = 1e-3;  // seconds
-// The time within which tasks that a user starts by hand meet.
+// Tasks that a user starts by hand meet within this time.
 constexpr Duration kMeetWithin = std::chrono::seconds(30);
 
 // True when the run goes on from a checkpoint that has all its steps.
@@ -67,9 +67,9 @@ SessionJob::SessionJob(const Options& options, const std::vector<VariableSpec>& 
   joined_ = join(how, variables, options.run);
 }
 
-// A task that has joined knows itself when the training is over. A task that comes back after the
-// others have ended would wait for them in vain; a launcher or the last checkpoint tells it that
-// the training is over.
+// A task that has joined finds out by itself when the training is over. A task that comes back
+// after the others have ended would wait for them in vain; a launcher or the last checkpoint tells
+// it that the training is over.
 JoinedStrategy SessionJob::join(JoinOptions how, const std::vector<VariableSpec>& variables,
                                 const RunOptions& run) const {
   struct LeftAlone {};
@@ -142,7 +142,7 @@ void SessionJob::initialise(const std::function<InitialState()>& make) {
     if (!beginning.tasks.empty()) restored_ = std::move(beginning.tasks.front());
   }
   if (!restored_) restored_ = control().restored();
-  if (restored_) forget_unused(restored_->position);  // they are the job's
+  if (restored_) forget_unused(restored_->position);  // the job keeps them
   first_step_ = control().next_step();
   say_what_is_lost();
 }
@@ -165,7 +165,7 @@ bool SessionJob::wait_all_done(Deadline deadline) {
   return control().wait_all_done(deadline);
 }
 
-// It is also called while the task joins the job, when there is no control yet.
+// Also called while the task joins the job, when joined_.control is still null.
 bool SessionJob::interrupted() const {
   return (interrupt_ != nullptr && interrupt_->interrupted()) || (end_asked_ && end_asked_()) ||
          (joined_.control != nullptr && joined_.control->stop_asked());

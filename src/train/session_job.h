@@ -35,7 +35,8 @@ class SessionJob {
     const Cluster& cluster;
     const RunOptions& run;
     AgreedData data = {};
-    ThreadPool* pool = nullptr;  // applies the rules in one process, and copies mapped memory
+    // Applies the rules in one process, and copies mapped memory.
+    ThreadPool* pool = nullptr;
     StepAccount* account = nullptr;
     Timeline* timeline = nullptr;
     ProgressBoard* progress = nullptr;
@@ -62,7 +63,7 @@ class SessionJob {
   /// Makes the session leave the job without a last message, so that the other tasks see that this
   /// one was lost.
   void fail() { failed_ = true; }
-  /// Leaves in good order; after that nothing can be asked of the store.
+  /// Leaves in good order. After that, nothing can be asked of the store.
   void leave();
 
   SavableStore& store() { return *joined_.store; }
@@ -91,7 +92,7 @@ class SessionJob {
   std::optional<TaskState> restored_;
   std::int64_t first_step_ = 0;
   bool failed_ = false;
-  std::atomic<bool> left_{false};  // nothing is said any more
+  std::atomic<bool> left_{false};  // true once the task has left: say() prints nothing
 };
 
 }  // namespace paceline

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-/// One of two tasks, whose peer has ended without a launcher that tells it.
+/// One of two tasks. The other one has ended, and no launcher says so.
 class LeftJob : public ::testing::TestWithParam<const char*> {
  protected:
   LeftJob() {

@@ -20,7 +20,7 @@ class SessionObservers {
   /// True when one of the observers wants to see progress.
   bool want_progress() const;
 
-  /// Destroys all of them.
+  /// Destroys all observers.
   void clear() { all_.clear(); }
 
   /// Lets each observer see the session, which is about to start, through the object that `make`
@@ -28,7 +28,7 @@ class SessionObservers {
   void see(const std::function<std::unique_ptr<RunningSession>()>& make);
 
   using Moment = void (SessionObserver::*)(RunningSession&);
-  /// Tells all of them of a moment of the session.
+  /// Calls `moment` of all observers, each with its view of the session.
   void tell(Moment moment) const;
 
  private:

@@ -29,7 +29,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// Keeps the moments of its session in a list that all of them share.
+/// Notes the moments of its session in a list that all observers share.
 class Noted : public SessionObserver {
  public:
   explicit Noted(std::vector<std::string>& seen) : seen_(seen) {}

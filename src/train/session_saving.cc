@@ -17,19 +17,20 @@ namespace {
 
 constexpr std::string_view kTower = "tower";
 
-// Returns the beginning of the names of a tower's local variables in a checkpoint.
+// Returns the prefix of the names that a tower's local variables of a graph have in a checkpoint.
 std::string saved_prefix(std::size_t graph, std::size_t trained_graphs, std::size_t tower) {
   const std::string of_tower = tower == 0 ? "" : fmt::format("{}{}/", kTower, tower);
   if (graph == 0) return of_tower + "train/";
   return fmt::format("{}{}{}/", of_tower, graph < trained_graphs ? "train" : "shared", graph);
 }
-// The time for which the chief waits at its end, since other workers may still be in a step.
+// The time for which the chief waits at its end for other workers that may still be in a step.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
-// The time in which workers of an all-reduce that are stopped together agree on the one that saves.
+// The time within which workers of an all-reduce that are stopped together agree on the one that
+// saves.
 constexpr Duration kWaitForInterrupted = std::chrono::milliseconds(500);
-// This interval is long enough to cost nothing, and short enough for Ctrl-C.
+// Checks for an interrupt at this interval cost nothing, and end a wait soon after Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
-// A look at a folder, which may be on a disk that several hosts share.
+// The interval between two reads of a folder, which may be on a disk that several hosts share.
 constexpr std::chrono::seconds kLookForReportsEvery{2};
 
 std::optional<BestBy> best_by(const RunOptions& run) {
@@ -253,7 +254,7 @@ void SessionSaving::add_to(Report& report) const {
   report.set("checkpoints", "waited_s", seconds(waited_));
 }
 
-// Saves the state that includes the last step of every worker.
+// Saves the state after the last step of every worker.
 void SessionSaving::save_at_end() { save_last(Deadline::after(kWaitForLastSteps)); }
 
 void SessionSaving::save_interrupted() {
@@ -279,6 +280,7 @@ void SessionSaving::save_last(Deadline deadline) {
 }
 
 // Waits for the last steps of the others, and until it is known which task saves these steps.
+// Returns true if this task saves them.
 bool SessionSaving::saves_end(Deadline deadline) {
   JobControl& control = parts_.job.control();
   const bool any = control.any_worker_saves();

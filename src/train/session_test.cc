@@ -229,7 +229,7 @@ TEST_F(SessionTest, WatchesValues) {
   Session session(training(), cluster_, run_, options);
   session.run(feeding());
   double squares = 0;
-  // The last step's batch is drawn again.
+  // An evaluation does not replace the watched values.
   session.evaluate("loss", feeding());
   for (const float p : session.value(prediction_).data<float>()) squares += double(p) * p;
   EXPECT_GT(squares, 0);

@@ -1,13 +1,13 @@
-// Each tower has the same plan, on a device and a thread of its own. In a step the thread of tower
-// 0 alone calls the store below; between two steps the session's thread does.
+// Each tower has the same plan, on a device and a thread of its own. In a step, only the thread of
+// tower 0 calls the session's store; between two steps, the session's thread does.
 //
-// Tower 0 computes a mean in one pass over the contributions and writes it straight into the place
-// of the store below. Tower 0 never waits for a device while it has kernels to queue. So it hands
-// over the means of an accelerator's first gradients while the device computes the last ones. If a
-// tower fails, the waits of all others end with its error.
+// Tower 0 computes a mean in one pass over the towers' contributions, and writes it straight into
+// the place that the session's store gives. Tower 0 never waits for a device while it has kernels
+// to queue, so it hands over the means of an accelerator's first gradients while the device
+// computes the last ones. If a tower fails, the waits of all others end with its error.
 //
-// Meanwhile the session's thread fills the next batches of all towers by turns (TowerBatches), and
-// each tower copies its own when the next step begins. Random numbers and Feed::step follow the
+// Meanwhile the session's thread fills the next batches of all towers by turns (TowerBatches). Each
+// tower copies its own batch when the next step begins. Random numbers and Feed::step follow the
 // number of the batch.
 #include "train/session_towers.h"
 

@@ -13,10 +13,10 @@
 namespace paceline {
 
 /// Tower 0 is the session's own device; this class has what the other towers need. Between two
-/// steps all towers rest, and the session's thread alone uses the store below and every context.
+/// steps all towers rest, and only the session's thread uses the session's store and the contexts.
 class SessionTowers {
  public:
-  /// `pool` computes means. All of these must outlive the towers. The timeline may be null.
+  /// `pool` computes means. All parts must outlive the towers. The timeline may be null.
   struct Parts {
     ParameterStore& store;
     const Cluster& cluster;

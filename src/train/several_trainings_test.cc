@@ -1,4 +1,4 @@
-// Several trainings in one session: two losses, two rules, steps by turns.
+// Several trainings in one session: two losses, two rules, and steps that take turns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ MinimizeOptions without(const std::string& frozen) {
   return {.groups = {{.prefix = frozen, .frozen = true}}};
 }
 
-/// Two trainings: one pulls a to b, the other pulls b to −a, each half of the way.
+/// Two trainings: one moves a half of the way to b, the other moves b half of the way to −a.
 struct Pullers {
   Graph graph;
   Value a = graph.variable("a", {}, Initializer::constant(1));
@@ -222,7 +222,7 @@ class Players {
         cluster, run);
   }
 
-  /// Makes steps, and notes their losses and, now and then, values that are read between two steps.
+  /// Makes steps. Notes their losses and, now and then, a value that is read between two steps.
   void make(int steps) {
     for (int i = 0; i < steps; ++i) {
       const auto turn = std::size_t(session_->last_step().step) % std::size(kTurns);

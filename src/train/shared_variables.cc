@@ -61,7 +61,9 @@ void SharedVariables::save(const std::string& path) const {
 
 void SharedVariables::load(const std::string& checkpoint) {
   Session::Impl& session = *session_->impl_;
-  if (!session.started()) return;  // save() wrote nothing either, so the file may not exist
+  // A session that was not started, as in a dry run, has no values to replace. Its save() has
+  // written no file, so the file to load may not exist.
+  if (!session.started()) return;
   session.guarded([&] {
     const CheckpointReader reader(find_checkpoint(checkpoint, WholeCheck::kChecksums).path);
     const std::vector<VariableSpec> specs = session.variables();

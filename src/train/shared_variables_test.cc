@@ -49,7 +49,7 @@ class SharedVariablesTest : public ::testing::Test {
         .evaluate(loss_, [&](Feed& feed) { std::ranges::fill(feed.data<float>(x_), 0.5f); })
         .item<float>();
   }
-  // What a session on this cluster computes before and after a set, and in the step that follows.
+  // Checks what a session on this cluster computes before and after a set, and in the next step.
   void check_set() {
     const auto session = make();
     step(*session);

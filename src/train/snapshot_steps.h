@@ -1,4 +1,4 @@
-// The variables as one read of the store brought them, for the steps of evaluations.
+// The values of variables at one moment, read from a store or a checkpoint, for evaluations.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,17 @@
 
 namespace paceline {
 
-/// Values by VariableId, which refresh and load renew. Values that were read stay valid until the
-/// next renewal.
+/// Values by VariableId. refresh() and load() renew them; values that were read stay valid until
+/// then.
 class VariableSnapshot {
  public:
   explicit VariableSnapshot(ParameterStore& store) : store_(store) {}
   /// Reads the variables, or the moving averages of those that have one.
   void refresh(EvaluateWith with);
-  /// Reads the variables, or their averages, from a checkpoint. `modules` belongs to a file of
-  /// PyTorch modules. Averages that the checkpoint does not have (those of local steps) are read
-  /// from the store. Throws kFailedPrecondition that lists the variables which the checkpoint does
-  /// not have, or has in another shape or type.
+  /// Reads the variables, or their averages, from a checkpoint. `modules` has the names of modules
+  /// in a file of PyTorch tensors. Averages that the checkpoint does not have (those of local
+  /// steps) are read from the store. Throws kFailedPrecondition that lists the variables which the
+  /// checkpoint does not have, or has in another shape or type.
   void load(const CheckpointReader& checkpoint, EvaluateWith with, const ModuleNames& modules = {});
   /// Takes the values of another snapshot of the same variables; both then share their memory.
   void share(const VariableSnapshot& other);

@@ -32,7 +32,7 @@ void fill_from(const TensorView& view, float first) {
   }
 }
 
-// From the refresh on an evaluation reads values of its own. Each side has a device, locals and
+// After the refresh, an evaluation reads values of its own. Each side has a device, locals and
 // accounts of its own.
 TEST(SnapshotSteps, AnEvaluationRunsOnItsThreadBesideTraining) {
   Graph graph;

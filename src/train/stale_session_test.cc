@@ -22,13 +22,14 @@ constexpr int kStaleSteps = 20;
 
 class StaleSession : public SessionTest {
  protected:
-  /// Over TCP, so that a step reads what the answers to the previous step have brought.
+  /// Returns a worker's cluster over TCP, where a step reads what the answers to the previous step
+  /// have brought.
   static Cluster worker(const Served& served, int index) {
     Cluster cluster = served.cluster(index);
     cluster.links.kind = "tcp";
     return cluster;
   }
-  /// The loss rises by itself with each step where `rising` is set.
+  /// Returns a feed. If `rising` is true, the loss rises with each step, whatever the model learns.
   std::function<void(Feed&)> feeding_with(bool rising) const {
     return [this, rising](Feed& feed) {
       std::ranges::fill(feed.data<float>(x_), 1.0f);

@@ -44,7 +44,7 @@ std::optional<std::vector<SummaryValue>> StepDetails::take() {
 }
 
 void StepDetails::begin_step() {
-  depend_.clear();  // the graphs of other steps may be gone
+  depend_.clear();  // the graphs of other steps may be destroyed
   asked_ = false;
   shown_ = true;
   values_.clear();

@@ -13,11 +13,12 @@
 
 namespace paceline {
 
-/// True when summaries of images have something to show.
+/// True when an input of the graph has the shape of images, which summaries can show.
 bool has_image_input(const Graph& graph);
 
-/// Summaries ask for the details of the next step, the train loop shows that step, and summaries
-/// take them. The session's thread calls it, and within a step the thread that computes the step.
+/// Summaries ask() for the details of the next step, the train loop shows that step to this object,
+/// and summaries take() the details. The session's thread calls this object between steps, and the
+/// thread that computes a step calls it within that step.
 class StepDetails : public StepObserver {
  public:
   /// `variables` are the names by VariableId.
@@ -46,7 +47,8 @@ class StepDetails : public StepObserver {
   std::vector<SummaryValue> values_;
   double squares_ = 0;  // of all gradients
   bool has_gradients_ = false;
-  mutable std::map<const Graph*, std::vector<bool>> depend_;  // of this step, by node id
+  // For the graphs of this step: by node id, whether the node depends on an input.
+  mutable std::map<const Graph*, std::vector<bool>> depend_;
 };
 
 }  // namespace paceline

@@ -31,8 +31,8 @@ class StepFeed : public Feed {
   std::shared_ptr<RecordBlocks> record_blocks() const override { return blocks_; }
   std::shared_ptr<const InputNormals> normals() const override { return normals_; }
   bool stopped() const { return stopped_; }
-  /// Takes the inputs that were not filled from `other`, an executor of the same plan that keeps
-  /// them.
+  /// Takes over the inputs that `other`, an executor of the same plan, keeps and that this feed has
+  /// not filled.
   void take_kept(Executor& other);
   /// Throws kFailedPrecondition unless every input that the plan reads was filled, or the feed
   /// stopped.

@@ -1,4 +1,4 @@
-// The time of a task's steps, for the report: of the timed ones, without evaluations.
+// Measures the timed steps of a task for the report, without evaluations.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-/// Every moment between start() and stop() is a timed step's, unless exclude() took it out. So the
-/// time of hooks and prints counts (as other), and the time of an evaluation does not.
+/// Every moment between start() and stop() belongs to a timed step, unless exclude() took it out.
+/// So the time of hooks and prints counts (as other), and the time of an evaluation does not.
 class StepMeter {
  public:
   /// `account` must outlive the meter and be the one that the steps use.
@@ -34,14 +34,14 @@ class StepMeter {
   void exclude(Duration duration) { excluded_ += duration; }
   /// Returns the time that was taken out since start().
   Duration excluded() const { return excluded_; }
-  /// Adds a step that has ended, of `examples` examples; by default, of as many as each step has.
-  /// `transfer` is the time that the links were busy since the last step.
+  /// Adds a step that has ended, of `examples` examples, or of examples_per_step if nothing is
+  /// given. `transfer` is the time that the links were busy since the last step.
   void add_step(Duration step, Duration transfer, std::optional<std::int64_t> examples = {});
 
   std::int64_t steps() const { return steps_; }
   /// Returns the seconds of all steps so far, timed or not, by activity, without excluded time.
   std::vector<std::pair<std::string, double>> seconds_spent();
-  /// Returns the number of steps, with untimed ones, and the seconds, speeds and shares.
+  /// Returns the number of all steps, and the seconds, speeds and shares of the timed ones.
   TaskReport report(const std::string& task) const;
 
  private:
@@ -50,7 +50,7 @@ class StepMeter {
   }
   using Spent = std::array<Duration, kActivityCount>;
   void measure();
-  /// Returns the time since the account began anew, by activity.
+  /// Returns the time since the account was reset, by activity, without excluded time.
   Spent spent_now();
 
   StepAccount& account_;

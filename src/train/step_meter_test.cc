@@ -79,9 +79,9 @@ TEST_F(StepMeterTest, CountsTransfersBeyondTheWaitAsHidden) {
   meter.start();
   spend(Activity::kCompute, 80);
   spend(Activity::kPull, 20);
-  meter.add_step(milliseconds(100), milliseconds(50));  // 30 of it were hidden
+  meter.add_step(milliseconds(100), milliseconds(50));  // 30 ms were hidden
   spend(Activity::kPush, 40);
-  meter.add_step(milliseconds(40), milliseconds(10));  // none of it was
+  meter.add_step(milliseconds(40), milliseconds(10));  // nothing was hidden
   EXPECT_DOUBLE_EQ(*meter.report("worker:0").hidden_ms, 15);
 }
 

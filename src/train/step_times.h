@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-/// Buckets grow by half a per cent, from a microsecond to three hours; adding allocates nothing.
+/// Each bucket is half a per cent longer than the one before, from a microsecond to three hours.
+/// Adding a time allocates nothing.
 class StepTimes {
  public:
   void add(Duration step);

@@ -23,7 +23,7 @@ class StopAll : public SessionTest {
       std::ranges::fill(feed.data<float>(y_), 10.0f);
     };
   }
-  /// Makes steps until training has ended, which the worker hears of between two of them.
+  /// Makes steps until training has ended; the worker hears of the end between two steps.
   void expect_ends(Session& session) const {
     const Deadline deadline = Deadline::after(60s);
     while (session.step(ones()) && !deadline.passed()) {

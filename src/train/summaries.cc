@@ -23,7 +23,7 @@ namespace {
 using SummaryClock = std::chrono::steady_clock;
 using Spent = std::vector<std::pair<std::string, double>>;
 
-// Reading all variables takes as long as some steps do.
+// Every 50th summary has histograms: reading all variables takes as long as some steps do.
 constexpr std::int64_t kHistogramEvery = 50;
 
 double total_of(const Spent& spent) {
@@ -45,11 +45,11 @@ struct Summaries::State {
   std::shared_ptr<StepDetails> details = {};  // null: none are wanted
   std::optional<EventWriter> writer = {};
   bool complained = false;
-  std::int64_t written = 0;  // times that were due
+  std::int64_t written = 0;  // the number of summaries
   std::int64_t next_step = 0;
   SummaryClock::time_point next_time = {};
-  std::int64_t seen_step = 0, next_details = 0;  // global
-  std::size_t details_left = 1;                  // for this many steps in a row
+  std::int64_t seen_step = 0, next_details = 0;  // global steps
+  std::size_t details_left = 1;                  // so many steps in a row are still to be shown
   SummaryClock::time_point next_details_time = {};
   // The state when summaries were last written.
   std::int64_t own_step = 0;
@@ -94,7 +94,7 @@ void Summaries::State::open(Session& session) {
   std::error_code unseen;  // a folder that may not be looked at cannot be written either
   const bool resumed = last.global_step > 0 && std::filesystem::exists(of_task, unseen);
   guarded([&] { writer.emplace(of_task, last.global_step); });
-  // TensorBoard warns of a second one.
+  // The graph is written only once, since TensorBoard warns of a second one.
   if (session.cluster().is_chief() && !resumed)
     add({.step = last.global_step, .graph = graph_def(SessionInside(session).graph())});
   own_step = last.step;
@@ -117,9 +117,9 @@ void Summaries::State::plan_next(std::int64_t global_step) {
 }
 
 // Adds the details of this step, and asks for those of the next step if they are due, since details
-// are made while a step is computed. The last step says how many global steps the next one is
-// expected to count. With several trainings, as many steps in a row are shown, so that trainings
-// which take turns are all shown.
+// are made while a step is computed. The next step is expected to count as many global steps as the
+// last one did. With several trainings, as many steps in a row are shown, so that trainings which
+// take turns are all shown.
 void Summaries::State::add_details(const StepResult& result) {
   if (!details) return;
   const std::int64_t stride = result.global_step - std::exchange(seen_step, result.global_step);
@@ -138,7 +138,7 @@ void Summaries::State::add_details(const StepResult& result) {
 
 void Summaries::State::plan_details(std::int64_t global_step) {
   if (every.steps > 0) {
-    // The step may be a little earlier than the intended one.
+    // The step that is shown may be a little earlier than the intended one.
     const std::int64_t meant = std::max(global_step, next_details);
     next_details = (meant / every.steps + 1) * every.steps;
   }

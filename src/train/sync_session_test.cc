@@ -62,7 +62,7 @@ std::vector<double> train_part(const Cluster& cluster, int part, int parts, floa
   return losses;
 }
 
-/// The mean of the losses of the parts, step by step.
+/// Trains all parts at once. Returns the mean of their losses, step by step.
 std::vector<double> train_together(const Served& served, int parts, float clip_norm,
                                    const RunOptions& run) {
   std::vector<std::future<std::vector<double>>> workers;
@@ -102,7 +102,7 @@ TEST_P(SyncSession, HasTheLossesOfTheWholeBatch) {
   }
 }
 
-// The chief saves between two rounds, and the others' states belong to the same.
+// The chief saves between two rounds, and the states of the others belong to the same round.
 TEST(SyncSessionSaving, GoesOnFromACheckpointAsIfItHadNotStopped) {
   const TemporaryFolder folder;
   RunOptions run = quiet(30);

@@ -12,13 +12,14 @@
 
 namespace paceline {
 
-/// One thread fills a set of batches, one for each tower, while each tower takes its batch of the
-/// set that was filled before. The sizes of a batch choose the plan that computes it.
+/// One thread fills a set of batches, one for each tower. Meanwhile each tower takes its batch of
+/// the set that was filled before. The sizes of a batch choose the plan that computes it.
 class TowerBatches {
  public:
-  /// With `open`, the sizes of batches may differ: a batch then has the inputs that the batch
-  /// before it keeps; otherwise the executor has them. With `some_may_lack`, a feed that stops
-  /// before the last tower's batch leaves a set in which only the towers before have a batch.
+  /// With `open`, the sizes of batches may differ, and so the executors: an input that is kept is
+  /// then copied from batch to batch; otherwise the executor keeps it. With `some_may_lack`, a feed
+  /// that stops before the last tower's batch leaves a set in which only the towers before have a
+  /// batch.
   TowerBatches(std::size_t towers, bool open, bool some_may_lack)
       : sets_{Set(towers), Set(towers)}, open_(open), some_may_lack_(some_may_lack) {}
 
@@ -28,16 +29,16 @@ class TowerBatches {
   bool fill(const std::function<void(Feed&)>& feed, std::int64_t first, TaskPosition& position,
             const std::shared_ptr<const InputNormals>& normals,
             const std::shared_ptr<RecordBlocks>& blocks);
-  /// A run begins: that the feed of the last one stopped is forgotten.
+  /// Begins a run: forgets that the feed of the last run has stopped.
   void begin_run() { is_over_ = false; }
-  /// Swaps the two sets between two steps: the filled one is given out, and the other one is
-  /// filled.
+  /// Swaps the two sets between two steps: from now on give() reads the one that was filled, and
+  /// fill() fills the other one.
   void turn() { filling_ = 1 - filling_; }
   /// Chooses a tower's plan for its batch, fills the inputs, and returns the executor. Throws
   /// kFailedPrecondition, naming an input that was not filled. All towers may call it at once.
   Executor& give(std::size_t tower, TrainPlans& plans) const;
-  /// True if a tower has a batch in the set that is given out. A tower without a batch computes
-  /// tower 0's, which then counts as no examples.
+  /// True if a tower has a batch in the set that give() reads. A tower without a batch computes
+  /// tower 0's batch, which then counts as no examples.
   bool has(std::size_t tower) const { return !sets_[1 - filling_][tower].lacks; }
 
  private:
@@ -51,7 +52,7 @@ class TowerBatches {
 
   std::array<Set, 2> sets_;
   const bool open_, some_may_lack_;
-  bool is_over_ = false;     // the feed has stopped after some batches of the last set
+  bool is_over_ = false;     // true: the feed stopped within the last set
   std::size_t filling_ = 0;  // the set that fill() fills
   std::shared_ptr<const InputNormals> normals_;
 };

@@ -28,7 +28,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// The losses and the final variables of a training.
+/// The losses, the final variables and the last global step of a training.
 struct Outcome {
   std::vector<double> losses;
   std::map<std::string, std::vector<float>> variables;
@@ -43,7 +43,7 @@ void note_variables(Session& session, Outcome& outcome) {
   });
 }
 
-// Example n is the same in every batch size.
+// Fills a batch. Example n is the same for every batch size.
 void fill_examples(Feed& feed, Value x, Value y) {
   const std::int64_t batch = x.shape()[0];
   for (const Value& input : {x, y}) {

@@ -27,7 +27,8 @@ class TrainLimit {
   /// the time of every worker is over. A worker that was started again, or late, ends with the
   /// first worker that ends.
   bool go_on(std::int64_t global_step);
-  /// Begins the timing if it is time to. For steps that train nothing.
+  /// Begins the timing if it is time to. go_on() calls it; for steps that train nothing, the
+  /// session does.
   void start_when_warm();
   /// Returns how many seconds have been counted towards --seconds.
   double seconds_counted() const;

@@ -21,7 +21,7 @@ class FakeControl : public LocalControl {
 
 class TrainLimitTest : public ::testing::Test {
  protected:
-  /// Steps of 100 ms until the limit ends them, at most `most`.
+  /// Makes steps of 100 ms until the limit ends them, `most` at most. Returns their number.
   int steps(TrainLimit& limit, int most) {
     int made = 0;
     while (made < most && limit.go_on(global_step_)) {
@@ -92,7 +92,7 @@ TEST_F(TrainLimitTest, GoesOnUntimedUntilAllAreDone) {
   EXPECT_EQ(steps(limit, 100), 0);
 }
 
-// A run that begins again goes on with this count, without the untimed steps.
+// A run that is started again goes on from this count, which leaves out the untimed steps.
 TEST_F(TrainLimitTest, TellsHowManySecondsItHasCounted) {
   run.seconds = 2;
   TrainLimit limit(run, meter, alone);
@@ -101,7 +101,7 @@ TEST_F(TrainLimitTest, TellsHowManySecondsItHasCounted) {
   EXPECT_DOUBLE_EQ(limit.seconds_counted(), 1.5);
 }
 
-// The others have counted since before this worker joined.
+// The others have counted their seconds since before this worker joined.
 TEST_F(TrainLimitTest, OfAWorkerThatWasStartedAgainEndsWithTheFirst) {
   run.seconds = 2;
   control.warm = control.others_done = true;

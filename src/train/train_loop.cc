@@ -50,7 +50,7 @@ TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
   return Inputs::kFilled;
 }
 
-// With towers, each takes its batch when the step begins.
+// Fills the batches of a step. With towers, each tower takes its batch when the step begins.
 bool TrainLoop::fill_batches(std::int64_t step) {
   if (!batches().fill(*feed_, batch_of(step, 0), fed_position_, parts_.normals, parts_.records)) {
     return false;
@@ -84,7 +84,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
     is_ahead_ = open() && parts_.towers != nullptr;
   }
   const bool over = std::exchange(inputs_, Inputs::kUnknown) == Inputs::kOver;
-  // The step may fill the inputs of the next one.
+  // While the step runs, fed_position_ may move on to the inputs of the next one.
   (over ? position_ : step_position_) = fed_position_;
   if (over) return false;
   if (parts_.records) tell_records();
@@ -117,7 +117,8 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   return true;
 }
 
-// The first steps are like no others: memory is touched for the first time.
+// Times the kernels of one step in kTimedEvery, but not of the first step, which touches memory for
+// the first time.
 StepHandle& TrainLoop::run(const StepRequest& request) {
   if (parts_.details != nullptr && parts_.details->asked()) {
     executor().observe_next_step(*parts_.details);
@@ -149,7 +150,8 @@ StepHandle& TrainLoop::run_towers(const StepRequest& request) {
   return *handle;
 }
 
-// Tower 0 has the account of the step. What filling takes longer than the step counts as input.
+// Tower 0's thread counts the time of the step. The time for which filling goes on after the step
+// counts as input.
 void TrainLoop::run_tower(std::size_t tower, const StepRequest& request, StepHandle*& handle) {
   const TimelineScope event(parts_.timeline, tower_label_);
   if (is_ahead_) executors_[tower] = &batches().give(tower, *towers()[tower]);

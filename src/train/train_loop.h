@@ -28,7 +28,7 @@ namespace paceline {
 class TrainLoop {
  public:
   struct Trained {
-    std::vector<TrainPlans*> towers;  // one, where the session has no towers
+    std::vector<TrainPlans*> towers;  // a single one without towers
     LearningRates& rates;
   };
   struct Parts {
@@ -39,8 +39,9 @@ class TrainLoop {
     std::shared_ptr<const InputNormals> normals;
     std::uint64_t seed = 0;
     std::int64_t task = 0;
-    std::int64_t first_step = 0;   // the number of the task's next step
-    TaskPosition position = {};    // where it begins in its data
+    std::int64_t first_step = 0;  // the number of the task's next step
+    // The position in the task's data at which the loop begins.
+    TaskPosition position = {};
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
     /// Times the kernels of one step in kTimedEvery, after the first ones; with towers, the kernels
     /// of tower 0. Null: nobody times kernels.
@@ -60,28 +61,28 @@ class TrainLoop {
   /// says, and the wait for the step's global number as pull. Returns false when the feed stopped:
   /// then no step was made, and batches that other towers were given are dropped.
   /// The feed is called for the next step before this one ends if the executor wants the next
-  /// inputs or there are towers, and if it may `look_ahead`, which means that the next step is of
-  /// the same training. The next call of step then begins with these inputs, or throws what the
-  /// feed has thrown.
+  /// inputs or there are towers, and if the step may `look_ahead`, which means that the next step
+  /// is of the same training. The next call of step() then begins with these inputs, or throws what
+  /// the feed has thrown.
   bool step(const std::function<void(Feed&)>& feed, std::size_t training = 0,
             bool look_ahead = true);
   /// Begins a run, before its first step.
   void begin_run();
-  /// Returns how often an example of a tower's batch counted in the last step, beside one of the
-  /// mean tower: 1 where all batches have as many.
+  /// Returns the weight of a tower in the last step: the examples of its batch, divided by the mean
+  /// number over the towers; 1 if all batches have equally many.
   double weight(std::size_t tower) const;
-  /// Ends the step's time. To be called after hooks have seen the step, so that they count as
-  /// other.
+  /// Ends the step's time. To be called after hooks have seen the step, so that their time counts
+  /// as other.
   void end_step();
 
   const StepResult& last() const { return last_; }
-  /// Returns the position of the last step made, as feeds have told it.
+  /// Returns the position in the data after the last step, as feeds have told it.
   const TaskPosition& position() const { return position_; }
-  /// Return the loss of the first training in the first and in the last step that this loop made of
-  /// it.
+  /// Return the loss of the first training in the first step, and in the last one, that this loop
+  /// made of that training.
   double first_loss() const { return first_loss_; }
   double last_loss() const { return last_loss_; }
-  /// The losses of the first training's first and last steps.
+  /// Returns the losses of the first training's first and last steps.
   const LossWindows& losses() const { return losses_; }
   /// Returns the time at which the last step was made, before hooks saw it.
   TimePoint last_made_at() const { return last_made_at_; }
@@ -120,16 +121,19 @@ class TrainLoop {
   TaskPosition step_position_, fed_position_;
   const std::function<bool()> fill_next_;
   const std::function<void()> fill_ahead_, fill_nothing_ = {};
-  /// By training; null where a feed fills the inputs of the executor.
+  /// By training; null if a feed fills the executor's inputs directly.
   std::vector<std::unique_ptr<TowerBatches>> batches_;
   std::vector<Executor*> executors_;    // of this step, by tower
-  std::vector<std::int64_t> examples_;  // the same
-  bool is_ahead_ = false;               // true: the batches of the next step are ready
-  bool looks_ahead_ = false;            // this step
-  std::atomic<bool> filling_{false};    // ahead, while towers make this step
-  std::exception_ptr fill_error_;       // for the step whose batch it was
+  std::vector<std::int64_t> examples_;  // of this step, by tower
+  // True: the batches of a step are in batches_, and each tower copies its own when the step
+  // begins.
+  bool is_ahead_ = false;
+  // True: the next step's inputs may be filled within this step.
+  bool looks_ahead_ = false;
+  std::atomic<bool> filling_{false};  // true while the batches of the next step are filled
+  std::exception_ptr fill_error_;     // thrown in the step whose batch it was
   StepResult last_;
-  std::int64_t made_ = 0;  // by this loop
+  std::int64_t made_ = 0;  // the steps that this loop has begun
   const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr,
                       *towers_label_ = nullptr, *tower_label_ = nullptr;
   double first_loss_ = 0, last_loss_ = 0;

@@ -62,7 +62,7 @@ class SlowStore : public ParameterStore, public StoreSteps, public StepHandle {
   float learning_rate = 0;
 
  private:
-  /// An executor owns its steps; these are the store itself.
+  /// Steps that an executor can own. They forward all calls to the store.
   class Forward : public StoreSteps {
    public:
     explicit Forward(SlowStore& store) : store_(store) {}

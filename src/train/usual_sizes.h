@@ -26,7 +26,7 @@ class UsualSizes {
   }
   /// The options of the session with these sizes: what to watch, and the examples of a step.
   SessionOptions& options() { return options_; }
-  /// Returns the usual size of a dimension of the first graph; 1 where it has none.
+  /// Returns the usual size of a dimension of the first graph; 1 if the dimension has none.
   std::int64_t of(std::int64_t dimension) const;
 
  private:

@@ -1,4 +1,4 @@
-// A rule that asks for its whole variable, in a session: one process and a ps make the same losses.
+// A rule that asks for its whole variable, in a session: one process and a ps give the same losses.
 #include <gtest/gtest.h>
 
 #include <vector>

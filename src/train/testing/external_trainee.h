@@ -19,12 +19,13 @@
 
 namespace paceline {
 
-/// A multilayer perceptron over a table of which a batch reads some rows, or without one.
+/// A multilayer perceptron. If there is a table, its inputs are added to the rows that a batch
+/// reads.
 class ExternalTrainee {
  public:
   static constexpr std::int64_t kInputs = 6, kOutputs = 3, kTable = 40;
 
-  /// Learns the `part`-th of `parts` equal parts of each batch of 12 examples.
+  /// Learns from part number `part` of `parts` equal parts of each batch of 12 examples.
   explicit ExternalTrainee(bool table, int part = 0, int parts = 1)
       : examples_(12 / parts), first_(examples_ * part), has_table_(table) {
     x_ = graph.input("x", {examples_, kInputs});

@@ -14,11 +14,11 @@
 
 namespace paceline {
 
-/// A ps in a thread, which ends with the object.
+/// A ps in a thread, which ends when this object is destroyed.
 class Served {
  public:
   explicit Served(int workers = 1) : Served(addresses(workers)) {}
-  /// Of workers that call each other, too.
+  /// Serves workers with these addresses, where the workers may also connect to each other.
   explicit Served(std::vector<std::string> workers) : stop_(eventfd(0, EFD_CLOEXEC)) {
     spec_.workers = std::move(workers);
     std::promise<std::string> address;
