@@ -326,8 +326,8 @@ Activity activity_of(Instruction::Kind kind) {
 }
 
 // Returns the size of the arena in bytes. Throws kInvalidArgument if a step's memory does not fit
-// into the machine's: the system promises more memory than it has, so the allocation alone need not
-// fail.
+// into the machine's: the system promises more memory than it has, so an allocation that is too
+// large may succeed.
 std::size_t checked_arena(const Plan& plan) {
   check_fits_machine("[executor] a step of this batch needs",
                      double(plan.arena_bytes) + double(plan.input_bytes));

@@ -177,8 +177,8 @@ class Executor {
   /// The record of which inputs were filled, for the code that fills them; run() does not use it.
   FedInputs& fed_inputs() { return fed_inputs_; }
 
-  /// Shows the next step to the observer, which must outlive that step. The step then takes the
-  /// observer's time too, and waits for the device where the observer looks.
+  /// Shows the next step to the observer, which must outlive that step. That step also
+  /// takes the time of the observer's calls, and waits for each computed value that it shows.
   void observe_next_step(StepObserver& observer) { observer_ = &observer; }
   /// Makes one step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
   /// end_step); afterwards the account counts as before. The handle is valid until the next step.

@@ -317,7 +317,7 @@ TEST_F(ExecutorTest, NamesWhatIsNoInput) {
   EXPECT_THROW(runner->executor->view("y"), Error);
 }
 
-// A store each of whose calls advances a manual clock by another time.
+// A store whose calls each advance a manual clock by a different time.
 class SlowSteps : public FakeSteps {
  public:
   SlowSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,
@@ -369,7 +369,7 @@ TEST_F(ExecutorTest, TimeCountsWhereItWasSpent) {
 
   EXPECT_EQ(account.spent(Activity::kPull), milliseconds(1 + 2 * 10));
   EXPECT_EQ(account.spent(Activity::kPush), milliseconds(2 * 100 + 2 * 1000 + 10000));
-  // Kernels queue on a device, so some of their time hides behind the store's calls.
+  // Kernels are queued on the device, so some of their time passes during the store's calls.
   EXPECT_LE(account.spent(Activity::kCompute), milliseconds(700));
   EXPECT_EQ(account.spent(Activity::kOther), Duration(0));
 }

@@ -89,7 +89,7 @@ struct RowReads {
   std::vector<SlotIndex> ids;  // int32 values of any shape
 };
 
-/// A plan is made by make_plan and run by an executor. The device must outlive it.
+/// A plan is made by make_plan and run by an executor. The device must outlive the plan.
 struct Plan {
   struct KernelUse {
     std::unique_ptr<Kernel> kernel;

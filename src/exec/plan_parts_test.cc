@@ -1,5 +1,5 @@
-// Plans read parts of a value where the value lies, and write parts of a joined value where the
-// joined value is read.
+// Tests that plans read a part of a value in the memory of that value, and write the parts of a
+// joined value straight into the memory of the joined value.
 #include <gmock/gmock.h>
 
 #include "exec/testing/plan_fixture.h"

@@ -107,7 +107,8 @@ TEST_F(PlanTest, WhatNoKernelCanWriteInPlaceIsCopied) {
   const Value u = graph_.variable("u", {3});
   const Value doubled = scale(x, 2);
   const Value loss = reduce_sum(x);
-  // The contributions are an input, one value for two variables, and a fetched value.
+  // The contributions are an input for v, and one value for both w and u. The second plan also
+  // fetches that value.
   const Training training = contributing(loss, {{v, x}, {w, doubled}, {u, doubled}});
   const auto plan = make(training, {});
   EXPECT_EQ(std::ranges::count(text(*plan), "copy"), 2);

@@ -15,12 +15,12 @@ class StepObserver {
   virtual ~StepObserver() = default;
   /// The step begins, or begins again (RepeatStep).
   virtual void begin_step() = 0;
-  /// An input of the graph, before anything is computed from it.
+  /// Gets the value of an input of the graph, before anything is computed from it.
   virtual void input(std::string_view name, const TensorView& value) = 0;
   /// True if the observer wants to see what this node computes; the node belongs to the plan's
   /// rewritten graph.
   virtual bool wants(const Node& node) const = 0;
-  /// Gets the first output of a node that it wants.
+  /// Gets the first output of a node that the observer wants.
   virtual void computed(const Node& node, const TensorView& value) = 0;
   /// True if the observer wants to see contributions.
   virtual bool wants_contributions() const = 0;

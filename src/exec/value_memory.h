@@ -56,7 +56,7 @@ class ValueMemory {
   bool is_whole(const Value& value) const;
 
   /// Notes that the storage is read at `position`: by the node there, or by something else before
-  /// it runs.
+  /// that node runs.
   void read_at(int storage, int position);
   /// Makes the storage the place of a contribution.
   void give_place(int storage, VariableId variable);

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::int64_t kInputs = 8, kOutputs = 3, kWholeBatch = 12;
 
-/// A small multilayer perceptron on a part of each batch.
+/// A session that trains a small multilayer perceptron on a part of each batch.
 class MlpSession {
  public:
   MlpSession(const Cluster& cluster, const RunOptions& run, int part, int parts)

@@ -10,7 +10,8 @@
 
 namespace paceline {
 
-// mpirun gives each rank a terminal of its own, and mixes their lines.
+// mpirun gives each rank a terminal of its own and mixes the lines of all ranks, so a rank cannot
+// replace its progress line.
 Console::Console(bool quiet, const Log* log)
     : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1 && !rank_by_mpirun()), log_(log) {}
 

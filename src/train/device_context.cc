@@ -29,7 +29,7 @@ DeviceContext::DeviceContext(const Parts& parts)
   if (parts.timeline != nullptr) parts.step_account.show_device_waits(*parts.timeline);
 }
 
-// Without a feed, a step reads only values that inputs keep.
+// Fills the inputs of a step. Without a feed, the step reads only values that its inputs keep.
 void DeviceContext::fill(Executor& executor, StepKind kind, const std::function<void(Feed&)>& feed,
                          bool anew) {
   StepFeed step_feed(executor, parts_.normals, steps_, nullptr, nullptr, anew);
@@ -45,7 +45,7 @@ void DeviceContext::fill(Executor& executor, StepKind kind, const std::function<
   step_feed.check_fed();
 }
 
-// The sizes of the batch say which plan computes it.
+// Fills a batch of a graph with open dimensions, and returns the plan for the sizes of this batch.
 ReadPlan& DeviceContext::fill_open(StepKind kind, const Graph& graph,
                                    std::span<const Value> fetches, Mode mode, bool keep_locals,
                                    const std::function<void(Feed&)>& feed) {

@@ -77,7 +77,8 @@ bool EvaluateBeside::after_step(Session& session, const StepResult& result) {
   return go_on;
 }
 
-// `done` is called once more, but the run has ended whatever it returns.
+// Waits for an evaluation that is under way, and calls `done` once more. The run has ended,
+// whatever `done` returns.
 void EvaluateBeside::end(Session& session) {
   if (state_->under_way.valid()) state_->finish(session);
 }

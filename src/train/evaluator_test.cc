@@ -78,7 +78,8 @@ class EvaluatorTest : public ::testing::Test {
     return validate(*session);
   }
 
-  /// Validates on a thread of its own as long as the session makes steps, and beyond.
+  /// Validates on another thread while the session makes steps, and once more after that. Expects
+  /// the losses of a session that does nothing else.
   void expect_as_alone_while_training(const Cluster& cluster) {
     const std::vector<float> expected = alone_after(kSteps);
     const auto session = make(cluster);

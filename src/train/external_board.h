@@ -63,7 +63,7 @@ class ExternalBoard {
   /// the gradient, they write zeros, or no rows. They throw if the step is abandoned.
   void take(int variable, const KernelCall& call);
   void take_rows(int variable, const KernelCall& call);
-  /// Waits until the step ends, and returns its loss; the loss before, if this step has none.
+  /// Waits until the step ends, and returns its loss, or the loss before if this step has none.
   double take_loss();
   /// Notes that the step has ended, with `error` if it failed.
   void close(std::exception_ptr error = {});

@@ -365,7 +365,7 @@ void ExternalModel::set_learning_rate_factor(int variable, double factor) {
 
 namespace {
 
-// Thrown so that a session is destroyed as if an exception had left its thread.
+// Thrown so that a session is destroyed while an exception unwinds the stack, and counts as failed.
 struct Unfinished {};
 
 void check_cluster(const Cluster& cluster) {
@@ -393,7 +393,7 @@ double usual(ExternalTimes::OfSteps times) {
 }
 
 // Returns the variables in the order in which these steps needed them. Each has the time since the
-// previous variable was needed, and the time since the gradient of the variable after it was there.
+// previous variable was needed, and the time from the next variable's gradient to its own.
 std::vector<ExternalVariable> with_times(const std::vector<ExternalVariable>& variables,
                                          const ExternalTimes& times) {
   std::vector<std::size_t> order(variables.size());
@@ -643,8 +643,8 @@ class ExternalStore::Impl {
     board->change([this] { over = true; });
     thread.join();
   }
-  // If this task is lost, ends the session as if its thread had left it by an exception, so that
-  // others see the loss.
+  // If this task is lost, ends the session as an exception on its thread would, so that other tasks
+  // see the loss.
   void end_session(bool failed) {
     if (lost) {
       try {

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// "name op inputs…" of each node, as a reader of GraphDef sees them.
+// Returns "name op inputs…" for each node of a GraphDef message.
 std::vector<std::string> nodes_of(std::string_view message) {
   std::vector<std::string> nodes;
   for (ProtoReader graph(message); graph.next();) {

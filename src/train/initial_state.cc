@@ -88,8 +88,8 @@ std::vector<Tensor> slots_found(const VariableSpec& spec, const Tensor& value,
   return any ? slots : std::vector<Tensor>();
 }
 
-// Moves the slots of the first worker that has some from its state to `to`, and returns its number.
-// Removes such slots from the states of all other workers.
+// Moves the slots of the first worker that has some from its state to `to`, and returns that
+// worker's number. Removes such slots from the states of all other workers.
 std::optional<int> move_slots_of_a_worker(std::vector<TaskState>& tasks, TaskState& to) {
   std::optional<int> from;
   for (TaskState& task : tasks) {

@@ -221,7 +221,8 @@ TEST(LocalStepsSession, TheLastCheckpointIsOfTheLastStepWhateverWasSavedBeforeIt
   EXPECT_LT(all[1].step, 20) << "of values without the last round";
 }
 
-// A checkpoint between two rounds has the values of the round and Adam's slots.
+// Checkpoints are saved between two rounds. They have the values after the last round, and Adam's
+// slots of the worker.
 class LocalStepsResumed : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Outer, LocalStepsResumed, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "async" : "sync"; });

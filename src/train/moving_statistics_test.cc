@@ -1,4 +1,4 @@
-// Statistics of batch normalisation through a session and its store.
+// Tests the moving statistics of batch norm in a session and its store.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -303,8 +303,8 @@ void export_pad(NodeExport& e) {
   e.make("Pad", {e.input(0), e.numbers("pads", pads)});
 }
 
-// ONNX's OneHot takes no scalar, and onnxruntime's no int32: so ids are compared with the number of
-// each column.
+// OneHot takes no scalar ids in ONNX, and no int32 ids in onnxruntime. So ids are compared with the
+// number of each column.
 void export_one_hot(NodeExport& e) {
   Tensor columns(DType::kInt32, {e.attribute<std::int64_t>("depth")});
   std::iota(columns.data<std::int32_t>().begin(), columns.data<std::int32_t>().end(), 0);
@@ -720,7 +720,8 @@ const SizedGraphs& NodeExport::graphs() const { return graph_.graphs(); }
 
 std::string NodeExport::sizes(std::vector<OnnxDimension> dims, bool finds_one) {
   if (finds_one) {
-    // Prefers a size that is computed from open dimensions: it has no name, and no input shows it.
+    // Lets the node infer a size that is computed from open dimensions, if there is one, since no
+    // input shows such a size; else an open dimension.
     auto found = std::ranges::find_if(
         dims, [](const OnnxDimension& dim) { return dim.open && dim.name.empty(); });
     if (found == dims.end()) found = std::ranges::find(dims, true, &OnnxDimension::open);

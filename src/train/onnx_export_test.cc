@@ -519,7 +519,7 @@ TEST_F(OnnxExport, NamesTheOpThatCannotBeExported) {
             "[mean_squared_error] mean_squared_error: this op cannot be exported to ONNX");
   EXPECT_EQ(error_of({3, 8, 8},
                      [](Value x) {
-                       // An op without variables that follow the statistics.
+                       // This batch norm has no variables that follow its statistics.
                        Graph& graph = x.graph();
                        return graph.apply("batch_norm",
                                           {x, graph.variable("g", {3}), graph.variable("o", {3})},

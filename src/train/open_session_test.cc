@@ -398,7 +398,7 @@ TEST(OpenSession, SaysWhichSizeIsMissingZeroOrDiffers) {
   session.evaluate(unknown.loss, [&](Feed& feed) { fill_examples(feed, unknown, 0, 3); });
 }
 
-// The mean of a batch can be a sum divided by the open dimension, as by the size of a fixed batch.
+// A mean over a batch may divide a sum by the open dimension, as by the number of a fixed batch.
 TEST(OpenSession, AFactorMayBeAnOpenDimension) {
   Graph graph;
   const auto batch = graph.open("batch", 4), time = graph.open("time", 2);

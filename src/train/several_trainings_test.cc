@@ -35,7 +35,7 @@ MinimizeOptions without(const std::string& frozen) {
   return {.groups = {{.prefix = frozen, .frozen = true}}};
 }
 
-/// Two trainings: one moves a half of the way to b, the other moves b half of the way to −a.
+/// Two trainings: one moves the variable a halfway to b, the other moves b halfway to −a.
 struct Pullers {
   Graph graph;
   Value a = graph.variable("a", {}, Initializer::constant(1));
@@ -197,7 +197,7 @@ TEST(SeveralTrainings, AreEachSeenFromWithin) {
   EXPECT_EQ(first["gradient_norm/a"], 6) << "2 (1 - 4)";
 }
 
-/// A generator with a table, a discriminator, and a state that both carry on.
+/// A generator that has a table, a discriminator, and a state that the steps of both carry on.
 class Players {
  public:
   static constexpr int kDiscriminator = 0, kGenerator = 1;

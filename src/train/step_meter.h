@@ -18,7 +18,7 @@ namespace paceline {
 /// So the time of hooks and prints counts (as other), and the time of an evaluation does not.
 class StepMeter {
  public:
-  /// `account` must outlive the meter and be the one that the steps use.
+  /// `account` is the account that the steps use. It must outlive the meter.
   StepMeter(StepAccount& account, std::int64_t examples_per_step, std::string unit);
 
   /// Timing begins now, between two steps.

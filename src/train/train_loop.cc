@@ -14,7 +14,8 @@ TrainLoop::TrainLoop(const Parts& parts)
       fed_position_(parts.position),
       fill_next_([this] {
         inputs_ = fill(last_.step + 1);
-        // A step of other sizes has another executor.
+        // This executor cannot ask for the rows of a step of other sizes, which has another
+        // executor.
         return inputs_ == Inputs::kFilled && &towers()[0]->executor() == executors_[0];
       }),
       fill_ahead_([this] { fill_ahead(); }) {
@@ -215,8 +216,8 @@ double TrainLoop::mean_loss() const {
   return sum / double(towers().size());
 }
 
-// If the store below the towers computes the norm, only the norm of the first tower's own
-// contributions is known.
+// If the session's store computes the norm, only the norm of the first tower's own contributions is
+// known.
 double TrainLoop::global_norm() const {
   if (parts_.towers == nullptr) return executor().global_norm();
   return parts_.towers->store().norm(training_).value_or(executor().global_norm());

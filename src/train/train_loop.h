@@ -43,8 +43,8 @@ class TrainLoop {
     // The position in the task's data at which the loop begins.
     TaskPosition position = {};
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
-    /// Times the kernels of one step in kTimedEvery, after the first ones; with towers, the kernels
-    /// of tower 0. Null: nobody times kernels.
+    /// Times the kernels of one step in kTimedEvery, but not of the first step; with towers, the
+    /// kernels of tower 0. Null: nobody times kernels.
     KernelMeter* kernels = nullptr;
     /// Sees the steps that are asked for; with towers, tower 0's part of them. Null: nobody looks.
     StepDetails* details = nullptr;
@@ -117,7 +117,8 @@ class TrainLoop {
   std::size_t training_ = 0;                          // of the step
   Inputs inputs_ = Inputs::kUnknown;                  // of the next step
   TaskPosition position_;                             // of the last step made
-  /// The position of this step, and the position of the inputs as they are.
+  /// The positions in the data after this step's inputs, and after the inputs that were filled
+  /// last.
   TaskPosition step_position_, fed_position_;
   const std::function<bool()> fill_next_;
   const std::function<void()> fill_ahead_, fill_nothing_ = {};

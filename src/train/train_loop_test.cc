@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The time of each part of a step, on a clock that the test turns by hand.
+/// The time of each part of a step, on a clock that only the test advances.
 struct Delays {
   Duration input{0}, kernel{0}, pull{0}, push{0}, rule{0}, global_step{0}, transfer{0};
 };

@@ -1,5 +1,5 @@
 // A strategy that Paceline does not have: the workers' copies are averaged every H steps, without
-// momentum. This file is all of it, beside the line that puts it into the table.
+// momentum. This file is the whole strategy, except for the line that adds it to the table.
 #pragma once
 
 #include "params/outer/local_steps_strategy.h"
