@@ -110,9 +110,9 @@ void Session::save() {
 
 namespace {
 
-/// Says at the end of a run in how many of its steps the loss was infinite or not a number, how
-/// many contributions were left out, and which steps those were: a loss can be infinite though all
-/// gradients are finite and are applied.
+/// Says at the end of a run in how many of the session's steps the loss was infinite or not a
+/// number, how many contributions were left out, and which steps those were. A loss can be infinite
+/// though all gradients are finite and are applied.
 class SkippedSteps : public Hook {
  public:
   /// `skipped` tells how many contributions of this task were left out so far.
