@@ -39,7 +39,7 @@ struct Evaluator::Impl {
                                          .normals = session.normals,
                                          .seed = session.run_options.seed,
                                          .task = session.cluster.task.index,
-                                         .examples = session.options.examples_per_step});
+                                         .examples = session.examples});
   }
 
   /// Marks the evaluator as used as long as this object lives. Throws kFailedPrecondition if it is

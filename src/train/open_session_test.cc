@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <future>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +24,7 @@
 #include "paceline/session.h"
 #include "params/job_control.h"
 #include "run/report/report.h"
+#include "summary/event_reader.h"
 #include "train/session_inside.h"
 #include "train/testing/quiet.h"
 #include "train/testing/served.h"
@@ -336,6 +340,28 @@ TEST(OpenSession, FetchesCountTheirExamples) {
   }
   const TaskReport task = read_report(run.report).tasks.at(0);
   EXPECT_NEAR(*task.examples_per_s, 3 * *task.steps_per_s, 1e-3 * *task.examples_per_s);
+}
+
+TEST(OpenSession, SummariesCountTheExamplesOfEachBatch) {
+  const TemporaryFolder folder;
+  {
+    Graph graph;
+    const Net net(graph.open("batch", 8), graph);
+    Session session(minimize(net.loss, Sgd{0.1f}), {}, quiet());
+    session.add(Summaries(folder.path(), 4));
+    session.run(batches(net, {3, 5, 4, 4}));
+  }
+  EventReader reader(std::filesystem::directory_iterator(folder.path("worker:0"))->path());
+  std::map<std::string, float> numbers;
+  while (const std::optional<SummaryEvent> event = reader.next()) {
+    for (const SummaryValue& value : event->values) {
+      if (value.tag.starts_with("speed/")) numbers[value.tag] = std::get<float>(value.value);
+    }
+  }
+  const float steps = numbers["speed/steps_per_s"];
+  EXPECT_GT(steps, 0);
+  EXPECT_NEAR(numbers["speed/examples_per_s"], 4 * steps, 1e-3f * steps)
+      << "a batch has 4 on average";
 }
 
 TEST(OpenSession, ArrayBatchesGiveNoBatchByThemselvesToAnEvaluation) {

@@ -259,7 +259,7 @@ void Session::Impl::make_parts() {
   });
   make_towers();
   make_context();
-  meter = std::make_unique<StepMeter>(account, options.examples_per_step, options.unit);
+  meter = std::make_unique<StepMeter>(account, options.unit);
   limit = std::make_unique<TrainLimit>(run_options, *meter, job->control());
   if (!trainings.empty()) make_loop();
   make_saving();

@@ -25,6 +25,10 @@ bool SessionInside::begin_save() {
   return impl_.started() && impl_.guarded([&] { return impl_.saving->begin(); });
 }
 
+std::int64_t SessionInside::examples() const {
+  return impl_.started() ? impl_.meter->examples() : 0;
+}
+
 std::vector<std::pair<std::string, double>> SessionInside::seconds_spent() const {
   if (!impl_.started()) return {};
   return impl_.meter->seconds_spent();

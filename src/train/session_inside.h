@@ -28,6 +28,8 @@ class SessionInside {
   /// Returns the graph that is trained (the first of several), or the one that the session was made
   /// with.
   const Graph& graph() const;
+  /// Returns the examples of all steps so far; 0 in a session that was not started.
+  std::int64_t examples() const;
   /// Returns the seconds of all train steps so far by activity ("share" of docs/report.md), without
   /// evaluations.
   std::vector<std::pair<std::string, double>> seconds_spent() const;

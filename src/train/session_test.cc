@@ -228,11 +228,15 @@ TEST_F(SessionTest, WatchesValues) {
   options.watch = {prediction_};
   Session session(training(), cluster_, run_, options);
   session.run(feeding());
-  double squares = 0;
-  // An evaluation does not replace the watched values.
-  session.evaluate("loss", feeding());
-  for (const float p : session.value(prediction_).data<float>()) squares += double(p) * p;
-  EXPECT_GT(squares, 0);
+  const auto watched = [&] {
+    const std::span<const float> values = session.value(prediction_).data<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const std::vector<float> of_last_step = watched();
+  // The step has changed the variables, so an evaluation predicts something else.
+  const Tensor now = session.evaluate(prediction_, feeding());
+  EXPECT_NE(now.data<float>()[0], of_last_step[0]);
+  EXPECT_EQ(watched(), of_last_step) << "an evaluation does not replace watched values";
   EXPECT_THROW(session.value(loss_), Error);
 }
 

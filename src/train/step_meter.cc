@@ -11,8 +11,8 @@ double seconds_of(Duration duration) { return double(duration.count()) * 1e-9; }
 
 }  // namespace
 
-StepMeter::StepMeter(StepAccount& account, std::int64_t examples_per_step, std::string unit)
-    : account_(account), examples_per_step_(examples_per_step), unit_(std::move(unit)) {
+StepMeter::StepMeter(StepAccount& account, std::string unit)
+    : account_(account), unit_(std::move(unit)) {
   account_.reset();
 }
 
@@ -30,10 +30,11 @@ void StepMeter::stop() {
   stopped_ = true;
 }
 
-void StepMeter::add_step(Duration step, Duration transfer, std::optional<std::int64_t> examples) {
+void StepMeter::add_step(Duration step, Duration transfer, std::int64_t examples) {
   ++steps_;
+  examples_ += examples;
   if (!running_) return;
-  examples_ += examples.value_or(examples_per_step_);
+  timed_examples_ += examples;
   times_.add(step);
   const Duration waited = waited_before_;
   waited_before_ = this->waited();
@@ -70,7 +71,7 @@ TaskReport StepMeter::report(const std::string& task) const {
   if (times_.count() == 0 || seconds <= 0) return report;
   report.seconds = seconds;
   report.steps_per_s = double(times_.count()) / seconds;
-  report.examples_per_s = double(examples_) / seconds;
+  report.examples_per_s = double(timed_examples_) / seconds;
   report.step_ms_p50 = times_.quantile_ms(0.5);
   report.step_ms_p99 = times_.quantile_ms(0.99);
   report.step_ms_max = times_.quantile_ms(1);

@@ -19,7 +19,7 @@ namespace paceline {
 class StepMeter {
  public:
   /// `account` is the account that the steps use. It must outlive the meter.
-  StepMeter(StepAccount& account, std::int64_t examples_per_step, std::string unit);
+  StepMeter(StepAccount& account, std::string unit);
 
   /// Timing begins now, between two steps.
   void start();
@@ -34,11 +34,13 @@ class StepMeter {
   void exclude(Duration duration) { excluded_ += duration; }
   /// Returns the time that was taken out since start().
   Duration excluded() const { return excluded_; }
-  /// Adds a step that has ended, of `examples` examples, or of examples_per_step if nothing is
-  /// given. `transfer` is the time that the links were busy since the last step.
-  void add_step(Duration step, Duration transfer, std::optional<std::int64_t> examples = {});
+  /// Adds a step that has ended, of `examples` examples. `transfer` is the time that the links were
+  /// busy since the last step.
+  void add_step(Duration step, Duration transfer, std::int64_t examples);
 
   std::int64_t steps() const { return steps_; }
+  /// Returns the examples of all steps so far, timed or not.
+  std::int64_t examples() const { return examples_; }
   /// Returns the seconds of all steps so far, timed or not, by activity, without excluded time.
   std::vector<std::pair<std::string, double>> seconds_spent();
   /// Returns the number of all steps, and the seconds, speeds and shares of the timed ones.
@@ -54,13 +56,12 @@ class StepMeter {
   Spent spent_now();
 
   StepAccount& account_;
-  std::int64_t examples_per_step_;
   std::string unit_;
   bool running_ = false, stopped_ = false;
   TimePoint started_{};
   Duration excluded_{0}, waited_before_{0}, hidden_{0};
-  std::int64_t steps_ = 0;
-  std::int64_t examples_ = 0;  // of the timed steps
+  std::int64_t steps_ = 0, examples_ = 0;
+  std::int64_t timed_examples_ = 0;  // those of the timed steps
   StepTimes times_;
   // The times at the end of the last timed step.
   Spent spent_{};

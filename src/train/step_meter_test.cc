@@ -24,17 +24,17 @@ class StepMeterTest : public ::testing::Test {
 
   ManualClock clock;
   StepAccount account{clock};
-  StepMeter meter{account, 20, "words"};
+  StepMeter meter{account, "words"};
 };
 
 TEST_F(StepMeterTest, SharesOutTheTimedStepsOnly) {
   spend(Activity::kInput, 1000);
-  meter.add_step(milliseconds(1000), Duration(0));
+  meter.add_step(milliseconds(1000), Duration(0), 20);
   meter.start();
   spend(Activity::kInput, 10);
   spend(Activity::kCompute, 60);
   clock.advance(milliseconds(30));
-  meter.add_step(milliseconds(100), Duration(0));
+  meter.add_step(milliseconds(100), Duration(0), 20);
   clock.advance(milliseconds(5000));  // after the last step
   const TaskReport report = meter.report("worker:1");
   EXPECT_EQ(report.task, "worker:1");
@@ -42,6 +42,7 @@ TEST_F(StepMeterTest, SharesOutTheTimedStepsOnly) {
   EXPECT_DOUBLE_EQ(*report.seconds, 0.1);
   EXPECT_DOUBLE_EQ(*report.steps_per_s, 10);
   EXPECT_DOUBLE_EQ(*report.examples_per_s, 200);
+  EXPECT_EQ(meter.examples(), 40);
   EXPECT_DOUBLE_EQ(share(report, "input"), 0.1);
   EXPECT_DOUBLE_EQ(share(report, "compute"), 0.6);
   EXPECT_DOUBLE_EQ(share(report, "other"), 0.3);
@@ -69,7 +70,7 @@ TEST_F(StepMeterTest, LeavesEvaluationsOut) {
   spend(Activity::kCompute, 90);
   clock.advance(milliseconds(710));
   meter.exclude(milliseconds(700));
-  meter.add_step(milliseconds(100), Duration(0));
+  meter.add_step(milliseconds(100), Duration(0), 20);
   const TaskReport report = meter.report("worker:0");
   EXPECT_DOUBLE_EQ(*report.seconds, 0.1);
   EXPECT_DOUBLE_EQ(share(report, "other"), 0.1);
@@ -79,14 +80,14 @@ TEST_F(StepMeterTest, CountsTransfersBeyondTheWaitAsHidden) {
   meter.start();
   spend(Activity::kCompute, 80);
   spend(Activity::kPull, 20);
-  meter.add_step(milliseconds(100), milliseconds(50));  // 30 ms were hidden
+  meter.add_step(milliseconds(100), milliseconds(50), 20);  // 30 ms were hidden
   spend(Activity::kPush, 40);
-  meter.add_step(milliseconds(40), milliseconds(10));  // nothing was hidden
+  meter.add_step(milliseconds(40), milliseconds(10), 20);  // nothing was hidden
   EXPECT_DOUBLE_EQ(*meter.report("worker:0").hidden_ms, 15);
 }
 
 TEST_F(StepMeterTest, MeasuresNothingWithoutTimedSteps) {
-  meter.add_step(milliseconds(100), Duration(0));
+  meter.add_step(milliseconds(100), Duration(0), 20);
   const TaskReport report = meter.report("worker:0");
   EXPECT_EQ(report.steps, 1);
   EXPECT_FALSE(report.seconds.has_value());
@@ -97,10 +98,10 @@ TEST_F(StepMeterTest, MeasuresNothingWithoutTimedSteps) {
 TEST_F(StepMeterTest, CountsStepsAfterTheEndWithoutTimingThem) {
   meter.start();
   spend(Activity::kCompute, 100);
-  meter.add_step(milliseconds(100), Duration(0));
+  meter.add_step(milliseconds(100), Duration(0), 20);
   meter.stop();
   spend(Activity::kCompute, 900);
-  meter.add_step(milliseconds(900), Duration(0));
+  meter.add_step(milliseconds(900), Duration(0), 20);
   EXPECT_EQ(meter.report("worker:0").steps, 2);
   EXPECT_DOUBLE_EQ(*meter.report("worker:0").seconds, 0.1);
 }

@@ -52,7 +52,7 @@ struct Summaries::State {
   std::size_t details_left = 1;                  // so many steps in a row are still to be shown
   SummaryClock::time_point next_details_time = {};
   // The state when summaries were last written.
-  std::int64_t own_step = 0;
+  std::int64_t own_step = 0, examples = 0;
   Spent spent = {};
   Staleness stale = {};
   std::vector<StepResult> made = {};  // the last step of each training
@@ -98,6 +98,7 @@ void Summaries::State::open(Session& session) {
   if (session.cluster().is_chief() && !resumed)
     add({.step = last.global_step, .graph = graph_def(SessionInside(session).graph())});
   own_step = last.step;
+  examples = SessionInside(session).examples();
   spent = SessionInside(session).seconds_spent();
   stale = SessionInside(session).staleness();
   plan_next(last.global_step);
@@ -185,20 +186,21 @@ void Summaries::State::write(Session& session, const StepResult& result) {
 // Adds the speed and the shares of the time since the last summary, without evaluations.
 void Summaries::State::add_speed(Session& session, const StepResult& result,
                                  std::vector<SummaryValue>& values) {
-  const Spent now = SessionInside(session).seconds_spent();
+  const SessionInside inside(session);
+  const std::int64_t made = inside.examples();
+  const Spent now = inside.seconds_spent();
   const double seconds = total_of(now) - total_of(spent);
   if (seconds > 0) {
-    const double speed = double(result.step - own_step) / seconds;
-    const SessionOptions& options = SessionInside(session).options();
-    values.push_back({"speed/steps_per_s", float(speed)});
-    values.push_back({fmt::format("speed/{}_per_s", options.unit),
-                      float(speed * double(options.examples_per_step))});
+    values.push_back({"speed/steps_per_s", float(double(result.step - own_step) / seconds)});
+    values.push_back({fmt::format("speed/{}_per_s", inside.options().unit),
+                      float(double(made - examples) / seconds)});
     for (std::size_t i = 0; i < now.size(); ++i) {
       const double share = (now[i].second - spent[i].second) / seconds;
       values.push_back({"share/" + now[i].first, float(share)});
     }
   }
   own_step = result.step;
+  examples = made;
   spent = now;
 }
 

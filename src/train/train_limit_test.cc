@@ -26,7 +26,7 @@ class TrainLimitTest : public ::testing::Test {
     int made = 0;
     while (made < most && limit.go_on(global_step_)) {
       clock.advance(milliseconds(100));
-      meter.add_step(milliseconds(100), Duration(0));
+      meter.add_step(milliseconds(100), Duration(0), 1);
       ++global_step_;
       ++made;
     }
@@ -35,7 +35,7 @@ class TrainLimitTest : public ::testing::Test {
 
   ManualClock clock;
   StepAccount account{clock};
-  StepMeter meter{account, 1, "examples"};
+  StepMeter meter{account, "examples"};
   FakeControl control;
   LocalControl alone;
   RunOptions run;

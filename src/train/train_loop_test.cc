@@ -162,7 +162,7 @@ class TrainLoopTest : public ::testing::Test {
   Delays delays_;
   ManualClock clock_;
   StepAccount account_{clock_};
-  StepMeter meter_{account_, 1, "examples"};
+  StepMeter meter_{account_, "examples"};
   std::shared_ptr<const InputNormals> normals_ = std::make_shared<InputNormals>(0, 0);
   OpRegistry ops_;
   Graph graph_;
