@@ -12,14 +12,15 @@ struct DashboardOptions {
   std::string at = {};  // "host:port"; port 0: a free port. Empty: no page is served
   /// The file of the token that a reader of the page must give; empty: anybody may read it.
   std::string token = {};
-  /// The PEM file of the page's certificate, followed by those that link it to the authority's;
-  /// empty: the page is not encrypted.
+  /// The PEM file of the page's certificate, followed by the certificates between this one and the
+  /// authority's. Empty: the page is not encrypted.
   std::string certificate = {};
   std::string key = {};  // the PEM file of the certificate's private key
 };
 
-/// Makes the observer that serves the page. It also says what holds the job back: while the run
-/// goes on, and at its end (docs/explain.md). run_program adds it to every run.
+/// Returns the maker of an observer that serves the page. The observer also says what holds the job
+/// back, while the run goes on and at its end (docs/explain.md). run_program adds this observer to
+/// every run that trains.
 MakeObserver watch_job(const DashboardOptions& dashboard = {});
 
 }  // namespace paceline

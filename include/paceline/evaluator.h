@@ -16,16 +16,17 @@ namespace paceline {
 class Device;
 
 /// Evaluates graphs of a session while the session trains. An evaluator has a device, plans and
-/// memory of its own, and reads the variables as take_values() has copied them: as they all were at
-/// one moment between two steps of this session. The copy takes as much memory as the model. With
-/// parameter servers each variable is as it was when it was read, and other workers may have
-/// changed some of them in between. A session may have several evaluators, each used by a thread of
-/// its own. The session must outlive them.
+/// memory of its own. It computes with a copy of the variables, which take_values() makes at one
+/// moment between two steps of this session. The copy takes as much memory as the model. With
+/// parameter servers, variables are read one after the other, so other workers may change some of
+/// them in between. A session may have several evaluators, each used by a thread of its own. The
+/// session must outlive them.
 class Evaluator {
  public:
-  /// The session's thread calls it. The evaluator computes on a device of the session's kind
-  /// (--device) with `threads` threads, which compete with training for the cores; 0: one for each
-  /// core that the process may use. Throws kInvalidArgument when `threads` is below 0.
+  /// Call the constructor on the session's thread. The evaluator computes on a device of the
+  /// session's kind (--device) with `threads` threads, which compete with training for the cores. 0
+  /// threads: one for each core that the process may use. Throws kInvalidArgument when `threads` is
+  /// below 0.
   explicit Evaluator(Session& session, int threads = 1);
   /// An evaluator that computes on a device which the caller has made.
   Evaluator(Session& session, std::unique_ptr<Device> device);
@@ -33,9 +34,10 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  /// Copies the newest variables, or the moving averages of those that have one. The session's
-  /// thread calls it between two steps, or in a hook. Its time belongs to no step. Throws
-  /// kFailedPrecondition while an evaluation is under way, and the error of a store that is lost.
+  /// Copies the newest variables, or the moving averages of those that have one. Call the function
+  /// on the session's thread, between two steps or in a hook. The time that it takes belongs to no
+  /// step. Throws kFailedPrecondition while an evaluation is under way, and the error of a store
+  /// that is lost.
   void take_values(EvaluateWith with = EvaluateWith::kVariables);
   /// Reads the variables of a checkpoint instead, as Session::begin_evaluation does.
   void take_values(const std::string& checkpoint, EvaluateWith with = EvaluateWith::kVariables);
@@ -43,12 +45,12 @@ class Evaluator {
   std::int64_t global_step() const;
 
   /// Makes one step of a graph without updates, and returns copies of the fetched values, in their
-  /// order. The graph's variables are those of the session. Its local variables are the evaluator's
-  /// own and begin at zero; they change as in a step, also those of a graph that is trained. Steps
-  /// (Feed::step) are counted from 0. Any thread may call it, one at a time. Throws
-  /// kFailedPrecondition before take_values(), kNotFound for a variable that the session does not
-  /// have, kCancelled after cancel(), and on the session's thread when the user has interrupted the
-  /// job.
+  /// order. The graph's variables must be variables of the session. The evaluator has its own
+  /// copies of the graph's local variables, which begin at zero and change with each step, also for
+  /// a graph that is trained. Steps (Feed::step) are counted from 0. Any thread may call the
+  /// function, one at a time. Throws kFailedPrecondition before take_values(), kNotFound for a
+  /// variable that the session does not have, kCancelled after cancel(), and on the session's
+  /// thread when the user has interrupted the job.
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
                                const std::function<void(Feed&)>& feed, Mode mode = Mode::kInfer);
   /// Does the same as evaluate without copies: the views are valid until the next step of the same
@@ -60,32 +62,32 @@ class Evaluator {
   Tensor evaluate(Value value, const std::function<void(Feed&)>& feed, Mode mode = Mode::kInfer);
   /// Sets the local variables of a graph back to zero.
   void reset_locals(const Graph& graph);
-  /// Evaluations that begin from now on throw kCancelled. Any thread may call it.
+  /// Makes evaluations that begin from now on throw kCancelled. Any thread may call the function.
   void cancel();
 
  private:
   friend class EvaluateBeside;
-  /// From now on the session relates the numbers that it is told (Session::summarise) to this
-  /// evaluator's values.
+  /// Makes the session relate numbers given to Session::summarise from now on to this evaluator's
+  /// values.
   void report_now();
 
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-/// Evaluates at an interval, beside training: takes the values between two steps, then calls
-/// `evaluate` with them on a thread of its own while the session goes on. Once `evaluate` has
-/// returned, `done` is called on the session's thread, after the step under way. The end of the run
-/// waits for both. An evaluation that is due while the last one still runs begins after it. An
-/// exception of `evaluate` ends the run as an error of the session. The chief alone evaluates,
-/// unless `on` says otherwise.
+/// Evaluates at an interval, beside training: copies the variables between two steps, then calls
+/// `evaluate` on a thread of its own while the session goes on. Once `evaluate` has returned,
+/// `done` is called on the session's thread, after the step under way. The end of the run waits for
+/// both. An evaluation that is due while the last one still runs begins after it. An exception of
+/// `evaluate` ends the run as an error of the session. The chief alone evaluates, unless `on` says
+/// otherwise.
 class EvaluateBeside : public Hook {
  public:
-  /// The hook calls it on a thread of its own, and must not use the session. `done` may read what
-  /// it has written to the program's memory.
+  /// The hook calls the function on a thread of its own. The function must not use the session.
+  /// `done` may read what the function has written to the program's memory.
   using Function = std::function<void(Evaluator&)>;
-  /// The hook calls it on the session's thread. `at` is the result of the step whose values were
-  /// evaluated. If it returns false, training ends.
+  /// The hook calls the function on the session's thread. `at` is the result of the step whose
+  /// values were evaluated. If the function returns false, training ends.
   using Done = std::function<bool(Session& session, const StepResult& at)>;
   /// The interval is counted from the beginning of each run; `threads` and `with` as in Evaluator.
   EvaluateBeside(Interval every, Function evaluate, Done done, int threads = 1,

@@ -40,14 +40,14 @@ struct ValueType {
 class Value {
  public:
   Value() = default;
-  /// Output number `output` of `node`.
+  /// Output number `output`, from 0, of `node`.
   Value(Node* node, int output) : node_(node), output_(output) {}
 
   /// True unless it is default-constructed.
   explicit operator bool() const { return node_ != nullptr; }
   /// The node that computes it.
   Node& node() const { return *node_; }
-  /// Its index among the outputs of its node, from 0.
+  /// The index of the value among the outputs of its node, from 0.
   int output() const { return output_; }
   /// The graph that owns its node.
   Graph& graph() const;
@@ -67,8 +67,8 @@ class Value {
   int output_ = 0;
 };
 
-/// The parameters of an op other than its inputs, by name. get<T>() throws kInvalidArgument when
-/// the attribute is absent or of another type. Copies share the attributes until one is changed.
+/// The parameters of a node beside its inputs, by name. get<T>() throws kInvalidArgument when the
+/// attribute is absent or of another type. Copies share the attributes until one is changed.
 class Attributes {
  public:
   /// The types that an attribute can have.
@@ -107,7 +107,7 @@ class Node {
   const Op& op() const { return *op_; }
   /// Its name with its scopes, unique in the graph: "layer1/matmul".
   const std::string& name() const { return *name_; }
-  /// Its position in the graph. The ids of its inputs are smaller.
+  /// The position of the node in the graph, from 0. The nodes of its inputs have smaller ids.
   int id() const { return id_; }
   /// The graph that owns it.
   Graph& graph() const { return *graph_; }
@@ -121,7 +121,7 @@ class Node {
   Value output(int i) const { return Value(const_cast<Node*>(this), i); }
   /// The parameters of the op.
   const Attributes& attributes() const { return attributes_; }
-  /// Frees nothing: a node lies in memory of its graph, which is freed with the graph.
+  /// Frees nothing: nodes lie in memory that the graph owns and frees.
   static void operator delete(void* /*node*/) noexcept {}
 
  private:
@@ -152,7 +152,7 @@ struct Initializer {
   float b = 0;                  // uniform: high; normal: standard deviation
   bool glorot = false;  // uniform ±√(6 / (fan_in + fan_out)) (Glorot & Bengio, AISTATS 2010)
   Tensor given = {};    // float32, of the variable's shape; copies share it
-  /// True if both have the same numbers; given values (kValues) must lie in the same memory, too.
+  /// True if kind and numbers are equal, and given values (kValues) lie in the same memory.
   bool operator==(const Initializer& other) const {
     return kind == other.kind && a == other.a && b == other.b && glorot == other.glorot &&
            given.raw() == other.given.raw();
@@ -177,9 +177,10 @@ struct Initializer {
   /// The elements are those of a float32 tensor of the variable's shape, such as values computed
   /// from the data.
   static Initializer values(const Tensor& given) { return {.kind = Kind::kValues, .given = given}; }
-  /// fan_in and fan_out are the last but one and the last dimension, as `dense` has them, each
-  /// times the product of the other dimensions. Of four dimensions, as the weights of conv2d have,
-  /// they are the second and the first.
+  /// Glorot-uniform elements (see `glorot`). fan_in is the last dimension but one and fan_out the
+  /// last one, as in the weights of `dense`. In a shape of four dimensions, as the weights of
+  /// conv2d have, fan_in is the second dimension and fan_out the first. Each is multiplied by the
+  /// product of the other dimensions.
   static Initializer glorot_uniform() { return {.kind = Kind::kUniform, .glorot = true}; }
   /// Fills `values`, of shape `shape`, for the variable `name`.
   void fill(std::span<float> values, const Shape& shape, std::uint64_t seed,
@@ -204,14 +205,14 @@ class Graph {
   ///     const Value x = graph.input("x", {batch, 64});
   ///
   /// The returned number stands for the size in shapes, alone or in products, as in reshape(x,
-  /// {batch * 8, 8}); printed shapes show the name instead. Beside shapes,
-  /// only factors of scale may be made of the number, such as 1.0 / batch. A name means the same
-  /// dimension in all graphs of a process, which may have at most 16 names. The shape of a variable
-  /// must have no open dimension. Sessions train and evaluate such a graph with the sizes that each
-  /// feed gives (Feed::view), a Predictor serves it, and write_onnx writes it. `usual` is the size
-  /// that predictions, dry runs and sessions plan with before a feed has given one; a session that
-  /// trains needs it. 0: not told. Throws kInvalidArgument when `usual` is below 0 or differs from
-  /// an earlier one, when the name is empty, and for a 17th name.
+  /// {batch * 8, 8}); printed shapes show the name instead. Outside of shapes, the number may only
+  /// be part of a factor of `scale`, such as 1.0 / batch. A name means the same dimension in all
+  /// graphs of a process, which may have at most 16 names. The shape of a variable must have no
+  /// open dimension. Sessions train and evaluate such a graph with the sizes that each feed gives
+  /// (Feed::view), a Predictor serves it, and write_onnx writes it. `usual` is the size with which
+  /// predictions, dry runs and sessions plan before a feed has given one. A session that trains
+  /// needs `usual`; 0 means that the size is not given. Throws kInvalidArgument when `usual` is
+  /// below 0 or differs from an earlier one, when the name is empty, and for a 17th name.
   std::int64_t open(const std::string& name, std::int64_t usual = 0);
   /// The usual sizes of open dimensions, by name.
   const std::map<std::string, std::int64_t, std::less<>>& usual_sizes() const {
@@ -219,38 +220,40 @@ class Graph {
   }
   /// A value that is fed before each step.
   Value input(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
-  /// A shared variable. It lives in the parameter store, and graphs that use the same scoped name
-  /// share it. A second call with the same name returns the same value and ignores the initializer;
-  /// with another type or shape it throws kInvalidArgument.
+  /// A shared variable. The parameter store holds the variable, and graphs that use the same scoped
+  /// name share it. A second call with the same name returns the same value and ignores the
+  /// initializer. Throws kInvalidArgument when the second call has another type or shape.
   Value variable(const std::string& name, const Shape& shape,
                  Initializer initializer = Initializer::zeros(), DType dtype = DType::kFloat32);
-  /// A local variable. It lives in the memory of this task, belongs to this graph alone, and begins
-  /// at zero.
+  /// A local variable. It lies in the memory of this task, belongs to this graph alone, and is zero
+  /// at first.
   Value local(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
-  /// At the end of each step the local variable becomes `value` (same type).
+  /// Makes each step end with the local variable becoming `value`, which has the same type and
+  /// shape. Throws kInvalidArgument when the variable is assigned already.
   void assign(Value local, Value value);
-  /// Each step of a training whose loss depends on the node of `value` (minimize) also contributes
-  /// `value` to the shared variable (same type), which `rule` updates with it. batch_norm keeps its
-  /// moving statistics in this way, by the rule Ema. `value` is no gradient: it is not clipped,
-  /// nothing decays, and learning-rate schedules have no meaning for it. The loss may not depend on
-  /// the variable itself.
+  /// Makes each step of a training (minimize) contribute `value` to the shared variable, if the
+  /// loss depends on the node of `value`. Both have the same type and shape, and `rule` updates the
+  /// variable. batch_norm keeps its moving statistics in this way, by the rule Ema. `value` is no
+  /// gradient: it is not clipped, nothing decays, and learning-rate schedules have no meaning for
+  /// it. The loss may not depend on the variable itself.
   void contribute(Value variable, Value value, const Rule& rule);
   /// A value that is the same in every step. The graph shares the buffer of `value`.
   Value constant(const Tensor& value, const std::string& name = "constant");
 
   /// Adds a node and infers its outputs. Throws kInvalidArgument "[op] …" with the shapes when the
-  /// inputs do not fit. The default of `name` is the op's name; it is made unique within its scope.
+  /// inputs do not fit. The name of the node is `name`, or by default the name of the op; it is
+  /// made unique within its scope.
   Node& add(std::string_view op, std::span<const Value> inputs, Attributes attributes = {},
             std::string_view name = {});
-  /// The first output of such a node.
+  /// Adds a node as `add` does, and returns its first output.
   Value apply(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {},
               std::string_view name = {});
 
-  /// Gives `value` a name by which it can be found. The name gets the scopes as a prefix; throws
-  /// kInvalidArgument when it is taken.
+  /// Gives `value` a name by which find() returns it. The name gets the scopes as a prefix. Throws
+  /// kInvalidArgument when the scoped name is taken.
   Value named(const std::string& name, Value value);
-  /// The named value, variable, input or node of this scoped name. Throws kNotFound with the
-  /// nearest name.
+  /// The value of this scoped name, which named() gave or a node has ("name:k" for output k).
+  /// Throws kNotFound, with the nearest name, when there is none.
   Value find(std::string_view name) const;
 
   /// While a Scope lives, the names of the graph begin with "name/".
@@ -278,7 +281,7 @@ class Graph {
   struct Contribution {
     Value variable;                    // a shared variable
     Value value;                       // the value that it is updated with
-    std::shared_ptr<const Rule> rule;  // how
+    std::shared_ptr<const Rule> rule;  // the rule that updates it
   };
   /// The ops that the graph can use.
   const OpRegistry& ops() const { return *ops_; }
@@ -307,8 +310,8 @@ class Graph {
                 Attributes attributes);
   Node& append(const Op& op, std::span<const Value> inputs, Attributes attributes,
                std::string name);
-  /// Adds a node. The graph looks at the node's name only when a name is looked up or the next node
-  /// is appended.
+  /// Adds a node of known output types. The name is made unique later: at the next look-up of a
+  /// name, or in append().
   Node& append_typed(const Op& op, std::span<const Value> inputs,
                      std::span<const ValueType> outputs, Attributes attributes,
                      std::shared_ptr<const std::string> name);
@@ -322,8 +325,8 @@ class Graph {
   std::vector<Contribution> contributions_;
   std::map<std::string, std::int64_t, std::less<>> usual_sizes_;
   std::map<std::string, Value, std::less<>> names_;
-  /// Finds the first `indexed_` nodes by their names, which lie in the nodes. The index is filled
-  /// late, since few copies of a graph are ever asked for a name.
+  /// The first `indexed_` nodes by name; the nodes own the names. The index is filled at the first
+  /// look-up, since few copies of a graph are ever asked for a name.
   mutable std::pmr::unordered_map<std::string_view, Node*> nodes_by_name_{&memory_};
   mutable std::size_t indexed_ = 0;
   mutable std::map<std::string, int, std::less<>> name_counts_;

@@ -1,4 +1,4 @@
-// Hooks: small objects that see every step of a session.
+// Hooks: objects that a session calls after every step.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 namespace paceline {
 
 /// A hook sees every step of one session, on the thread that calls Session::run or Session::step.
-/// An exception that it throws ends the run. Steps that Session::step makes one after another are
-/// one run. The session owns its hooks.
+/// An exception that it throws ends the run. Successive calls of Session::step count as one run.
+/// The session owns its hooks.
 class Hook {
  public:
   virtual ~Hook() = default;
@@ -28,8 +28,8 @@ class Hook {
   virtual void end(Session&) {}
 };
 
-/// Ends training when a global step is reached. The step is absolute, as the last_step of
-/// TensorFlow's StopAtStepHook.
+/// Ends training when a global step is reached. The step is absolute, like `last_step` of
+/// StopAtStepHook in TensorFlow.
 class StopAtStep : public Hook {
  public:
   /// `last_step` is a global step, which counts the steps of all workers.
@@ -56,7 +56,7 @@ class SaveEvery : public Hook {
   std::unique_ptr<class IntervalTimer> due_;
 };
 
-/// Counts steps, and prints `global_step/sec: 12.5` at an interval of steps.
+/// Counts steps, and prints `global_step/sec: 12.5` at an interval.
 class StepCounter : public Hook {
  public:
   /// A counter that prints nothing.
@@ -66,7 +66,7 @@ class StepCounter : public Hook {
   StepCounter(StepCounter&&) noexcept;  ///< Session::add moves it.
   void begin(Session& session) override;
   bool after_step(Session& session, const StepResult& result) override;
-  /// The number of this task's steps that it has seen.
+  /// The number of this task's steps that the counter has seen.
   std::int64_t steps() const { return steps_; }
 
  private:
@@ -75,10 +75,10 @@ class StepCounter : public Hook {
   std::chrono::steady_clock::time_point printed_;
 };
 
-/// Ends training with an error when the loss is infinite or not a number: it names the first
-/// variable that holds such a value, and which element. Hooks that were added after it do not see
-/// that step, and no checkpoint is written of it. Every session has a NanGuard as its first hook,
-/// unless SessionOptions::nan_guard is false.
+/// Ends training with an error when the loss is infinite or not a number. The error names the first
+/// variable with such a value, and the element. Hooks that were added after NanGuard do not see
+/// that step, and no checkpoint of that step is written. A session has a NanGuard as its first
+/// hook, unless SessionOptions::nan_guard is false or TrainOptions::on_nan is not kStop.
 class NanGuard : public Hook {
  public:
   bool after_step(Session& session, const StepResult& result) override;
@@ -86,8 +86,10 @@ class NanGuard : public Hook {
 
 /// The workers of a job that evaluate.
 enum class EvaluateOn : std::uint8_t {
-  kChief,        // worker 0 alone; what it decides ends training for all (Session::stop_all)
-  kEveryWorker,  // each worker; what a worker decides ends its own training
+  /// The chief alone. If its evaluation ends training, it ends for all workers (Session::stop_all).
+  kChief,
+  /// Each worker. If a worker's evaluation ends training, it ends for that worker alone.
+  kEveryWorker,
 };
 
 /// Calls a function at an interval, between two steps, for example to evaluate a validation graph.
@@ -110,11 +112,12 @@ class EvaluateEvery : public Hook {
 };
 
 /// Prints step, loss, speed and time left: on a terminal one line that is replaced, elsewhere a
-/// line every few seconds. The time left is the time until the steps or seconds of RunOptions, or
-/// until this task has made `own_steps` steps; 0 means that their number is not known.
+/// line every few seconds. Training is expected to end at the steps of RunOptions, else at its
+/// seconds, else when this task has made `own_steps` steps. If `own_steps` is 0, that number is not
+/// known.
 class Progress : public Hook {
  public:
-  /// `every` is the time between two lines where there is no terminal.
+  /// `every` is the time between two lines where standard output is no terminal.
   explicit Progress(std::chrono::milliseconds every = std::chrono::seconds(5),
                     std::int64_t own_steps = 0);
   ~Progress() override;
@@ -132,12 +135,12 @@ class StepDetails;
 
 /// Writes an event file (docs/summaries.md) into FOLDER/TASK, such as out/summaries/worker:0. At
 /// each interval it writes loss, learning rate, speed, the shares of the time, and the numbers that
-/// the model gives (SessionOptions::summarise). The chief's file also has the graph, and in the
-/// first, every 50th and the last summary of a run a histogram of each variable, which it reads
-/// from the store. With the session's details (RunOptions::summary_of) it also writes gradients,
-/// activations and images of the first step, and of one step in each interval. Steps without a
-/// summary cost a comparison. If the file cannot be written, a warning says so once, and training
-/// goes on.
+/// the model gives (SessionOptions::summarise). The chief's file also has the graph, and a
+/// histogram of each variable in the first, every 50th and the last summary of a run. The
+/// histograms cost a read of all variables from the store. With the session's details
+/// (RunOptions::summary_of), the hook also writes gradients, activations and images of the first
+/// step, and of one step in each interval. In a step without a summary, the hook only compares
+/// numbers. If the file cannot be written, the hook prints one warning, and training goes on.
 class Summaries : public Hook {
  public:
   /// Writes to files in `folder`, which is made if it is missing, at the interval `every`. Details

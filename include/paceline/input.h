@@ -15,15 +15,15 @@
 namespace paceline {
 
 /// Calls `feed` on a thread of its own, up to `batches` batches ahead of the step that uses them,
-/// and copies each into the inputs when its turn comes: session.run(prefetch(feed)). The thread
-/// begins with the first call of the result. It ends when the last copy of the result is destroyed,
-/// which waits for a call of `feed` under way.
+/// and copies each batch into the inputs of its step: session.run(prefetch(feed)). The thread
+/// begins with the first call of the returned function. It ends when the last copy of that function
+/// is destroyed; the destructor waits for a call of `feed` under way.
 ///
-/// `feed` sees a Feed as it does without prefetch: step(), normal() and position() are those of the
-/// batch that it fills. A checkpoint has the position of the batches that were used. When `feed`
-/// stops, it is called again only when the run has ended there and another run asks for a batch.
-/// The step that would have used a batch throws what `feed` has thrown for it. Only inputs can be
-/// filled: view() of a local variable throws kInvalidArgument.
+/// `feed` gets a Feed as it does without prefetch: step(), normal() and position() belong to the
+/// batch that `feed` fills. A checkpoint has the position after the last batch that was used. After
+/// `feed` has stopped, it is called again only when the run has ended there and another run asks
+/// for a batch. The step that would have used a batch throws what `feed` has thrown for it. Only
+/// inputs can be filled: view() of a local variable throws kInvalidArgument.
 ///
 /// Throws kInvalidArgument when `batches` is below 1. A step throws kFailedPrecondition when its
 /// batch has used step() or normal() for another step number, which happens when other feeds have
@@ -38,11 +38,11 @@ struct ArrayBatchesOptions {
   LastBatch last = LastBatch::kDrop;  // the fate of an incomplete batch
   /// The number of examples in a batch, for inputs whose dimension 0 is open; 0: the usual size.
   std::int64_t batch = 0;
-  /// A float32 input (batch) that gets 1 for each example and 0 for what fills up the last batch,
-  /// so that a loss can leave the filling out. Default: none.
+  /// A float32 input (batch) that gets 1 for each example and 0 for each row that only fills up the
+  /// last batch, so that a loss can ignore these rows. Default: no such input.
   Value weights = {};
   int part = 0;   // the worker's index: each worker sees its own examples of each epoch
-  int parts = 1;  // workers()
+  int parts = 1;  // the number of workers (Cluster::workers)
   /// The prefix of its numbers in Feed::position: "data.epoch", "data.batch" (how many batches of
   /// the epoch were made) and "data.rows" (how many examples a batch has).
   std::string name = "data";
@@ -61,21 +61,21 @@ struct ArrayBatchesOptions {
 /// same number of examples, rounded down to whole batches. Copies share the arrays.
 class ArrayBatches {
  public:
-  /// Arrays by input. Throws kInvalidArgument when there are none, when types or the dimensions
-  /// after the first differ, when the arrays have unlike numbers of examples or the inputs unlike
-  /// batches, when weights are not float32 (batch), when there is no part `part` of `parts`, or
-  /// when the part does not give one batch.
+  /// `arrays` has an array for each input. Throws kInvalidArgument when there is no array, when an
+  /// array and its input differ in type or in a dimension after the first, when two arrays differ
+  /// in their number of examples or two inputs in their batch, when weights are not float32
+  /// (batch), when there is no part `part` of `parts`, or when the part does not give one batch.
   explicit ArrayBatches(std::vector<std::pair<Value, Tensor>> arrays,
                         const ArrayBatchesOptions& options = {});
   /// Fills the inputs with the next batch, or stops at the end of an epoch.
   void operator()(Feed& feed);
-  /// Fills the inputs with batch `batch` of epoch `epoch`, both from 0, whatever the position is:
-  /// for evaluations, which have none. Returns how many examples the batch has. Throws
-  /// kInvalidArgument when there is no such batch.
+  /// For evaluations, which have no position: fills the inputs with batch `batch` of epoch `epoch`,
+  /// both from 0. Returns the number of examples in the batch. Throws kInvalidArgument when there
+  /// is no such batch.
   std::int64_t fill(Feed& feed, std::int64_t batch, std::int64_t epoch = 0);
-  /// Batches of an epoch.
+  /// The number of batches in an epoch.
   std::int64_t size() const { return batches_; }
-  /// Examples of this part in an epoch.
+  /// The number of examples of this part in an epoch.
   std::int64_t examples() const { return examples_; }
   /// The epoch, from 0, that the next batch belongs to.
   std::int64_t epoch(const TaskPosition& position) const;
@@ -93,7 +93,7 @@ class ArrayBatches {
   ArrayBatchesOptions options_;
   std::int64_t batch_ = 0, examples_ = 0, batches_ = 0;
   std::vector<std::int64_t> order_;    // the order of all examples in the epoch under way
-  std::optional<std::int64_t> epoch_;  // that order_ is of
+  std::optional<std::int64_t> epoch_;  // the epoch of order_
 };
 
 /// A feed function over a pipeline, whose threads make batches ahead of the steps that use them:
@@ -102,14 +102,15 @@ class ArrayBatches {
 ///     session.run(data);
 ///
 /// The feed keeps its place in Feed::position (PipelineReader::tell), so that training which is
-/// resumed goes on with the very next record. It stops when the pipeline's epochs are over. Copies
-/// share the pipeline's threads, and are for one thread at a time.
+/// resumed goes on with the very next record. The feed stops when the pipeline's epochs are over; a
+/// run after that throws kFailedPrecondition. Copies share the pipeline's threads, and are for one
+/// thread at a time.
 class PipelineFeed {
  public:
-  /// The inputs of a batch: values float32, labels int32 and, unless it is left out, weights
-  /// float32 (batch), which get 1 for each record and 0 for what fills up the last batch or stands
-  /// in for a bad record. `name` begins the names of its numbers in Feed::position. Throws
-  /// kInvalidArgument when an input has another type or shape than the batches.
+  /// The inputs of a batch are `values` (float32), `labels` (int32) and, unless it is left out,
+  /// `weights` (float32 (batch)): 1 for each record, and 0 for a row that fills up the last batch
+  /// or stands in for a bad record. The names of the numbers in Feed::position begin with `name`.
+  /// Throws kInvalidArgument when an input has another type or shape than the batches.
   PipelineFeed(const Pipeline& pipeline, Value values, Value labels, Value weights = {},
                const std::string& name = "data");
   /// Fills the inputs with the batch that follows the position, or stops.
@@ -118,7 +119,7 @@ class PipelineFeed {
   /// the data. A pass has batches() batches, and the call after its last one begins anew. Returns
   /// the number of records with weight 1.
   std::int64_t fill(Feed& feed);
-  /// Batches of one pass.
+  /// The number of batches in one pass.
   std::int64_t batches() const;
   /// Returns the numbers of the stages so far (SessionOptions::input). Any thread may call it.
   InputReport report() const;

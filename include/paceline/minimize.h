@@ -13,20 +13,21 @@ namespace paceline {
 
 /// The derivatives of `loss` by each of `values`, in their order and with their types and shapes.
 /// The values can be inputs, variables or anything between. `loss` is a scalar of float32 or
-/// float64. The nodes are added to the graph of the loss, can be fetched, and can be part of
-/// another loss, as far as the ops of gradients have gradients themselves. The gradient of a table
-/// that rows are looked up in is as large as the table. Throws kInvalidArgument when the loss is no
-/// such scalar, when a value is of another graph or of no floating type, when the loss does not
-/// depend on a value, and when an op between them has no gradient.
+/// float64. The nodes are added to the graph of the loss. They can be fetched, and they can be part
+/// of another loss if the ops in them have gradients. The gradient by a table in which
+/// embedding_lookup looks up rows is as large as the table. Throws kInvalidArgument when the loss
+/// is no such scalar, when a value belongs to another graph or has no floating-point type, when the
+/// loss does not depend on a value, and when an op between the value and the loss has no gradient.
 std::vector<Value> gradients(Value loss, const std::vector<Value>& values);
 
-/// The variables whose scoped names begin with `prefix`. Where several groups match, the one with
-/// the longest prefix counts.
+/// Options for the variables whose scoped names begin with `prefix`. If several groups match a
+/// variable, the group with the longest prefix counts.
 struct VariableGroup {
   std::string prefix;             // such as "layer1/"; a group without variables is refused
   std::optional<Rule> rule = {};  // default: the rule given to minimize
-  float weight_decay = 0;  // adds weight_decay·w to the gradient, ½·weight_decay·Σw² to the loss
-  bool frozen = false;     // read, never updated
+  /// Adds weight_decay·w to the gradient of w, and ½·weight_decay·Σw² to the loss.
+  float weight_decay = 0;
+  bool frozen = false;  // read, never updated
   /// The decay of the moving average; by default MinimizeOptions::average_decay.
   std::optional<float> average_decay = {};
   std::optional<Schedule> learning_rate = {};  // default: MinimizeOptions::learning_rate
@@ -40,14 +41,14 @@ struct MinimizeOptions {
   float clip_norm = 0;
   Schedule learning_rate = {};             // a factor on the learning rate of every rule
   std::vector<VariableGroup> groups = {};  // the options that differ for some variables
-  /// A number in [0, 1). Above 0 each variable has one slot more, "average", which begins as the
-  /// variable and follows it: a ← decay·a + (1 − decay)·w after each update; of a sparse variable,
-  /// only the updated rows follow. Session::begin_evaluation(EvaluateWith::kAverages) evaluates
-  /// with the averages. (Polyak & Juditsky, SIAM J. Control and Optimization 30, 1992, in its
-  /// exponential form.)
+  /// The decay of moving averages, in [0, 1). 0: there are no averages. Above 0, each variable has
+  /// one slot more, "average", whose initial value is that of the variable. After each update of
+  /// the variable, a ← decay·a + (1 − decay)·w; for a sparse variable, only in the updated rows.
+  /// Session::begin_evaluation(EvaluateWith::kAverages) evaluates with the averages. (Polyak &
+  /// Juditsky, SIAM J. Control and Optimization 30, 1992, in its exponential form.)
   float average_decay = 0;
-  /// True when the decay of the n-th update of a variable, from 1, is at most (1 + n) / (10 + n):
-  /// the average soon forgets the initial value (`num_updates` of TensorFlow's
+  /// True: the decay at update n of a variable, from 1, is at most (1 + n) / (10 + n), so that the
+  /// average soon forgets the initial value (`num_updates` of TensorFlow's
   /// ExponentialMovingAverage). The variable then counts its updates in a slot "t".
   bool average_ramp = false;
   /// Each element of a gradient is clipped to [−clip_value, clip_value] before the norm is taken;
@@ -57,8 +58,10 @@ struct MinimizeOptions {
 
 /// One variable's part in a train step.
 struct VariableUpdate {
-  Value variable;          // the variable that is updated
-  Gradient contribution;   // if sparse, no id occurs twice: rows of the same id were summed
+  Value variable;  // the variable that is updated
+  /// What the rule is applied to. If it is sparse, rows of the same id have been summed, so that no
+  /// id occurs twice.
+  Gradient contribution;
   Value row_count;         // sparse only: the number of valid rows, an int32 scalar
   Rule rule;               // the rule of the update
   float weight_decay = 0;  // as in its VariableGroup
@@ -72,26 +75,26 @@ struct VariableUpdate {
 struct Training {
   Value loss;                           // with the weight-decay terms
   std::vector<VariableUpdate> updates;  // in the order in which variables were made
-  Value global_norm;                    // the norm of all contributions; only with clipping
-  /// True when a session leaves out contributions whose norm is not finite (OnNan::kSkip). There is
-  /// a global_norm then, even without clipping.
+  Value global_norm;                    // the norm of all contributions; set only with clipping
+  /// True when a session leaves out contributions whose norm is not finite (OnNan::kSkip). In that
+  /// case `global_norm` is set even without clipping.
   bool skip_not_finite = false;
   float clip_norm = 0;  // as in MinimizeOptions
   /// The graph of the loss.
   Graph& graph() const { return loss.graph(); }
 };
 
-/// Adds to the graph the gradients of `loss` (a scalar) by all variables that it depends on and
-/// that are not frozen. The updates that Graph::contribute() has asked for follow those of
+/// Adds to the graph the gradients of `loss`, a scalar, by all variables that the loss depends on
+/// and that are not frozen. The updates that Graph::contribute() asks for follow the updates by
 /// gradients. A variable that is trained must be float32. Throws kInvalidArgument when there are no
-/// such variables, when an op between them and the loss has no gradient, and on a group that no
-/// variable of the graph belongs to.
+/// such variables, when an op between a variable and the loss has no gradient, and on a group that
+/// no variable of the graph belongs to.
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options = {});
 
-/// Makes a training from gradients that are values of the graph already. Each of `gradients` has
-/// the variable, the contribution and, if that consists of rows, row_count; the rule and the
-/// options give the rest. `loss` is taken as it is, without terms of weight decay. Throws
-/// kInvalidArgument as minimize does.
+/// Makes a training from gradients that are already values of the graph. Each element of
+/// `gradients` has the variable, the contribution and, for a sparse contribution, row_count; the
+/// rule and the options give the other fields. `loss` is taken as it is, without terms of weight
+/// decay. Throws kInvalidArgument as minimize does.
 Training train_with(Value loss, std::vector<VariableUpdate> gradients, const Rule& rule,
                     const MinimizeOptions& options = {});
 

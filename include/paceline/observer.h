@@ -1,5 +1,5 @@
-// Observers: what looks at a session from outside, such as a live page, a prediction of its speed,
-// a dry run, or a program that sends its numbers elsewhere.
+// Observers look at a session from outside, such as a live page, a prediction of the speed, a dry
+// run, or a program that sends the numbers of a session elsewhere.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class Plan;
 struct Report;
 struct VariableSpec;
 
-/// The parts of a session, before it starts any of them. The session's caller owns it.
+/// What a session is made of, before it starts anything. The session's caller owns these objects.
 struct PlannedSession {
   std::span<const Training> trainings;   // empty: the session trains nothing
   std::span<const Graph* const> graphs;  // each graph once; graphs that are trained come first
@@ -25,15 +25,16 @@ struct PlannedSession {
   const SessionOptions& options;         // the options of the session
 };
 
-/// A task's words about itself.
+/// What a task says about itself.
 struct TaskWords {
   std::string task;  // "worker:0", "ps:1"
   /// A JSON object whose "report" is the task's report so far (docs/report.md).
   std::string progress;
 };
 
-/// A session that was started, as its observers see it. Only the session's thread calls its
-/// functions, unless a function's comment allows any thread. It outlives the observers.
+/// A session that was started, as its observers see it. Call its functions only on the session's
+/// thread, unless a function's comment allows any thread. The RunningSession outlives the
+/// observers.
 class RunningSession {
  public:
   virtual ~RunningSession() = default;
@@ -42,7 +43,7 @@ class RunningSession {
   virtual PlannedSession made_of() const = 0;
   /// The last step of this task; zeros before its first.
   virtual const StepResult& last_step() const = 0;
-  /// Prints a line for the user, unless RunOptions::quiet is set. Any thread may call it.
+  /// Prints a line for the user, unless RunOptions::quiet is set. Any thread may call the function.
   virtual void print(const std::string& line) = 0;
   /// Adds to the report, as Session::report does.
   virtual void add_to_report(const std::string& section, const std::string& key,
@@ -50,15 +51,15 @@ class RunningSession {
   /// The report of this task as JSON (docs/report.md), as if the run ended now.
   virtual std::string report_text() const = 0;
   /// Asks all other tasks for their progress. hear() returns their answers later. Any thread may
-  /// call it, between SessionObserver::joined and SessionObserver::leaving.
+  /// call the function, between SessionObserver::joined and SessionObserver::leaving.
   virtual void ask_others() = 0;
-  /// Returns what other tasks have answered since this observer's last call, and what this task has
-  /// told last. Any thread may call it, one at a time.
+  /// Returns what other tasks have answered since this observer's last call, and the latest
+  /// progress of this task. Any thread may call the function, one at a time.
   virtual std::vector<TaskWords> hear() = 0;
 
   /// The report of this task. This function and the next ones are for observers within Paceline.
   virtual Report& report() = 0;
-  /// The plan of a step of training number `training`, from 0. It is known from
+  /// The plan of a step of training number `training`, from 0. The plan is known from
   /// SessionObserver::begins on.
   virtual const Plan& plan(int training) const = 0;
   /// The shared variables, from SessionObserver::joined on.
@@ -67,28 +68,32 @@ class RunningSession {
   virtual int threads() const = 0;
 };
 
-/// An observer sees one session from its plan to its end. The session owns it, and calls it on its
-/// own thread. An exception that it throws ends the session as an error of the program.
+/// An observer sees one session from its plan to its end. The session owns the observer, and calls
+/// it on the session's thread. An exception that an observer throws ends the session as an error of
+/// the program.
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
-  /// The session is planned, and nothing of it is started: no device is made, no task is connected.
-  /// If an observer returns false, the session does not start: the observers after it are not
-  /// asked, and the session has ended before its first step (Session::started).
+  /// The session is planned, but nothing is started: no device is made, no task is connected. If an
+  /// observer returns false, the session does not start: the observers after it are not asked, and
+  /// the session has ended before its first step (Session::started).
   virtual bool planned(const PlannedSession&) { return true; }
-  /// The session is about to join its job, which may mean to wait for the other tasks.
+  /// The session is about to join its job, and may then wait for the other tasks.
   virtual void joining(RunningSession&) {}
-  /// The session has joined. The variables have no values yet, so that no worker trains.
+  /// The session has joined its job. The variables have no values yet, so no worker trains.
   virtual void joined(RunningSession&) {}
-  /// The plans are made and the sizes known; the first step is next.
+  /// The plans are made and the sizes are known. The first step follows.
   virtual void begins(RunningSession&) {}
-  /// If it returns true once all observers have joined, the session calls `progressed`.
+  /// The session asks this once, after all observers have been told `joined`. If any observer
+  /// returns true, the session calls `progressed` of all observers.
   virtual bool wants_progress() const { return false; }
-  /// The session calls it between two steps, about once a second, and where a run begins and ends.
+  /// The session calls this function between two steps, about once a second, and when a run begins
+  /// or ends.
   virtual void progressed(RunningSession&) {}
   /// The user has interrupted the job, and the session is about to leave it.
   virtual void leaving(RunningSession&) {}
-  /// The session ends well. The numbers of its report are measured, and more can be added.
+  /// The session ends without an error. The numbers of its report are measured; an observer can add
+  /// more.
   virtual void ended(RunningSession&) {}
   /// The last lines of the session are printed; an observer may print some of its own.
   virtual void summed_up(RunningSession&) {}

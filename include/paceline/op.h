@@ -16,16 +16,16 @@
 
 namespace paceline {
 
-/// The identity of a step. The numbers of random ops are a function of it, never of threads or
-/// time.
+/// The identity of a step. Random ops draw numbers that depend on this identity, never on threads
+/// or time.
 struct StepIdentity {
   std::uint64_t seed = 0;  // the seed of the run
   std::int64_t task = 0;   // the worker's index
   std::int64_t step = 0;   // the task's own step
 };
 
-/// A receiver of an output that arrives range by range, while it is in the cache, so that no memory
-/// holds the output as a whole.
+/// Receives an output range by range, while each range is in the cache, so that no memory holds the
+/// output as a whole.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
@@ -64,20 +64,21 @@ struct KernelCall {
   std::span<const TensorView> outputs;  // in the order of the node's outputs; to be written whole
   /// Memory of scratch_bytes() bytes, 64-byte aligned, with undefined content.
   std::span<std::byte> scratch;
-  StepIdentity step;  // the step, for random ops
+  StepIdentity step;  // seeds random ops
   /// The receiver of output 0 after Kernel::stream_output(); outputs[0] then has no memory.
   OutputSink* sink = nullptr;
-  /// If it is not null, the kernel may leave output 0 in other memory, which nobody writes or frees
-  /// before the step has ended: it puts the address of that memory here, and does not write
-  /// outputs[0] (Op::lends).
+  /// If `lent` is not null, the kernel may leave output 0 in other memory, which nobody writes or
+  /// frees before the step has ended. The kernel then stores the address of that memory in *lent,
+  /// and does not write outputs[0] (Op::lends).
   void** lent = nullptr;
   /// The device's threads, for kernels of ops defined outside the library; may be null.
   KernelThreads* threads = nullptr;
   /// The other parts of the batch, for batch norm; null when the statistics are those of this part.
   SumExchange* exchange = nullptr;
 
-  /// Calls function(begin, end) for ranges of about `grain` or more that make up [0, n), on the
-  /// device's threads at once: each range must be written by its own call only. Allocates nothing.
+  /// Calls function(begin, end) for ranges of about `grain` or more that make up [0, n), on several
+  /// threads of the device at once. A call may write only the elements of its own range. Allocates
+  /// nothing.
   template <typename F>
   void parallel_for(std::int64_t n, std::int64_t grain, F&& function) const {
     if (n <= 0) return;
@@ -90,8 +91,8 @@ struct KernelCall {
   }
 };
 
-/// The kernel of one node. It is made once per plan, and its constructor makes whatever tables it
-/// needs.
+/// The kernel of one node. A plan makes a kernel once, and the constructor makes whatever tables
+/// the kernel needs.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -125,7 +126,7 @@ struct OpInputs {
 
 /// The derivative of the loss by a value. It is dense, with the shape of the value, or consists of
 /// some rows: row r of `rows` (n, …) belongs to row ids[r] (int32, (n)) of the value. Ids may
-/// repeat; their rows are added. If it is neither, it is zero.
+/// repeat; their rows are added. A gradient that has neither form is zero.
 struct Gradient {
   Gradient() = default;                                                  ///< Zero.
   Gradient(Value of_all) : dense(of_all) {}                              ///< Dense.
@@ -134,23 +135,24 @@ struct Gradient {
   Value dense;  // the dense derivative
   Value ids;    // the indices of the rows
   Value rows;   // the derivatives by these rows
-  /// True when it is given as rows.
+  /// True when the gradient is given as rows.
   bool sparse() const { return bool(rows); }
-  /// True unless it is zero.
+  /// True unless the gradient is zero (has neither form).
   explicit operator bool() const { return bool(dense) || sparse(); }
 };
 
 /// The cost of one execution, on any device.
 struct Cost {
   double flops = 0;  // floating-point operations; a multiplication and an addition are two
-  double bytes = 0;  // the bytes that are read and written at least once
+  double bytes = 0;  // the bytes of memory that must be read and written
 };
 
 /// Describes an op to graphs, differentiation, plans and reports. Several threads may call
 /// its functions at once.
 struct Op {
   std::string name;  // unique in its registry: "matmul"
-  /// Returns the types of the outputs. When it fails, its message has the shapes.
+  /// Returns the types of the outputs. Throws kInvalidArgument, with the shapes, when the inputs do
+  /// not fit (OpInputs::fail).
   std::function<std::vector<ValueType>(const OpInputs&)> infer;
   /// Adds nodes that compute the gradients of the inputs from the gradients of the outputs, and
   /// returns one Gradient per input: `return std::vector<Gradient>{dx, dy};`, where a Value stands
@@ -176,29 +178,31 @@ struct Op {
   /// `kernel` runs on the host, on copies.
   std::function<std::string(const Node&)> cuda_source;
 
-  /// Output 0 may take the memory of one of these inputs, because the kernel then gives the same
-  /// result. Where one value is several inputs, its memory is taken only if all of them are listed.
+  /// The inputs whose memory output 0 may take: the kernel gives the same result when it writes
+  /// output 0 over one of these inputs. If one value is several inputs of a node, its memory is
+  /// taken only if all of these inputs are listed.
   std::vector<int> in_place;
   /// For an op whose outputs are parts of input 0: returns the element of input 0 at which the
-  /// output begins, or −1 when the output's elements do not lie there in their order. Plans then
-  /// run no kernel where other kernels can read the output in that place. An op whose output is all
-  /// of input 0 under another shape needs no kernel at all.
+  /// output begins, or −1 when the output's elements do not lie there in their order. A plan runs
+  /// no kernel for the op where other kernels can read the output in that place. If the output is
+  /// all of input 0 under another shape, no kernel is ever run.
   std::function<std::int64_t(const Node&, int output)> view;
   /// For an op that joins its inputs: returns the element of output 0 at which the input begins, or
-  /// −1 when the input's elements do not lie there in their order. Where all inputs do, plans let
-  /// other kernels write the inputs there in the first place, if they can, and run no kernel of
-  /// this op.
+  /// −1 when the input's elements do not lie there in their order. If all inputs lie in their
+  /// order, plans let other kernels write the inputs to that place, where they can, and run no
+  /// kernel of this op.
   std::function<std::int64_t(const Node&, int input)> concat_offset;
-  /// The op draws random numbers or has an effect, so its nodes are never merged, folded or
-  /// dropped.
+  /// True for an op that draws random numbers or has an effect. Its nodes are never merged, folded
+  /// or dropped.
   bool stateful = false;
   /// For an op whose kernel waits for input from outside: waits until one of these nodes could run
-  /// without a wait, and returns its place among them. A plan then runs each of them as soon as its
-  /// input is there, and hands its contribution over. The nodes must not depend on one another.
-  /// Where one of them reads a value that a kernel has made, whatever follows all of them must read
-  /// that value, too.
+  /// without a wait, and returns the index of that node among them. So a plan runs each node as
+  /// soon as its input is there, and hands over its contribution. The nodes must not depend on one
+  /// another. If one of these nodes reads a value that a kernel has made, some node that follows
+  /// all of them must read that value, too.
   std::function<std::size_t(std::span<const Node* const>)> first_to_come;
-  /// The kernel can leave output 0 in memory that holds it already (KernelCall::lent).
+  /// True when the kernel can leave output 0 in memory that holds this output already
+  /// (KernelCall::lent).
   bool lends = false;
 };
 
@@ -219,7 +223,7 @@ class OpRegistry {
   std::map<std::string, std::unique_ptr<Op>, std::less<>> ops_;
 };
 
-/// The library's ops. This registry never changes.
+/// The library's ops, in a registry that never changes.
 const OpRegistry& builtin_ops();
 /// A new registry with the library's ops, to which others can be added.
 OpRegistry copy_of_builtin_ops();

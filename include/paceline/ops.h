@@ -1,6 +1,7 @@
-// The library's ops as functions that add nodes. Every one throws kInvalidArgument, naming the op
-// and the shapes, when its inputs do not fit. Shapes in comments: N batch, T unrolled steps,
-// H hidden, V vocabulary. Unless said otherwise float32 or float64, all inputs of one type.
+// The library's ops as functions that add nodes. Each function throws kInvalidArgument, naming the
+// op and the shapes, when the inputs do not fit. In comments on shapes, N is the batch, T the
+// number of unrolled steps, H the number of hidden units and V the size of the vocabulary. Unless a
+// comment says otherwise, all inputs of an op have one type, float32 or float64.
 #pragma once
 
 #include <array>
@@ -20,20 +21,20 @@ namespace paceline {
 Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
 /// (…,n) + (n) → (…,n).
 Value bias(Value x, Value b);
-/// x (…,in), of two dimensions or more, · variable "name/w" (in,units) + variable "name/b" (units)
-/// → (…,units). They have the type of x, float32 or float64.
+/// A dense layer: x (…,in), of two dimensions or more, times the variable "name/w" (in,units), plus
+/// the variable "name/b" (units) → (…,units). The variables have the type of x, float32 or float64.
 Value dense(Value x, std::int64_t units, std::string_view name,
             Initializer weights = Initializer::glorot_uniform(),
             Initializer biases = Initializer::zeros());
 
-/// (x − mean) / √(variance + epsilon) · gains + offsets, mean and biased variance of each row of
-/// the last dimension (Ba, Kiros & Hinton, arXiv 1607.06450): x (…,n), gains (n), offsets (n) →
-/// (…,n).
+/// (x − mean) / √(variance + epsilon) · gains + offsets, with the mean and the biased variance of
+/// each row along the last dimension (Ba, Kiros & Hinton, arXiv 1607.06450): x (…,n), gains (n),
+/// offsets (n) → (…,n).
 Value layer_norm(Value x, Value gains, Value offsets, double epsilon = 1e-5);
 /// Layer norm whose variables "name/gains" (n) and "name/offsets" (n) begin as ones and as zeros.
 Value layer_norm(Value x, std::string_view name, double epsilon = 1e-5);
 /// e^x / Σ e^x over dimension `axis` (a negative one is counted from the end), which may not be
-/// empty. It is computed from x less its largest element, so that nothing overflows.
+/// empty. The largest element is subtracted from x first, so that nothing overflows.
 Value softmax(Value x, int axis = -1);
 
 // Element-wise, with NumPy broadcasting for two operands.
@@ -52,11 +53,13 @@ Value operator-(Value x, double number);  // x − number
 Value operator-(double number, Value x);  // number − x
 Value operator/(Value x, double number);  // x / number
 Value operator/(double number, Value x);  // number / x
-/// The larger of both; NaN where one is NaN. Where both are equal, a has the gradient.
+/// The larger of a and b; NaN where one of them is NaN. Where both are equal, the gradient goes to
+/// a.
 Value maximum(Value a, Value b);
 /// The larger of x and a number.
 Value maximum(Value x, double number);
-/// The smaller of both; NaN where one is NaN. Where both are equal, a has the gradient.
+/// The smaller of a and b; NaN where one of them is NaN. Where both are equal, the gradient goes to
+/// a.
 Value minimum(Value a, Value b);
 /// The smaller of x and a number.
 Value minimum(Value x, double number);
@@ -68,8 +71,8 @@ Value clip(Value x, double low, double high);
 Value pow(Value a, Value b);
 /// x to a power.
 Value pow(Value x, double exponent);
-// A comparison gives 1 where it holds, else 0 (also beside NaN). The result has the operands' type,
-// so that graphs can fuse it with what reads it. Its gradient is 0.
+// A comparison gives 1 where it holds, else 0 (also if an operand is NaN). The result has the
+// operands' type, so that graphs can fuse it with what reads it. Its gradient is 0.
 Value greater(Value a, Value b);        // a > b
 Value greater(Value x, double number);  // x > number
 Value greater_equal(Value a, Value b);  // a ≥ b
@@ -79,10 +82,11 @@ Value less_equal(Value a, Value b);     // a ≤ b
 /// a = b. For integers the result is float32; those of 64 bits are compared as float64, which is
 /// exact up to 2⁵³.
 Value equal(Value a, Value b);
-/// a where the condition is not zero, else b. The condition is of any type and has no gradient; the
-/// three are broadcast.
+/// a where the condition is not zero, else b. The condition has any type and no gradient.
+/// Condition, a and b are broadcast to one shape.
 Value where(Value condition, Value a, Value b);
-/// x (…) · factor → (…). The factor may be an open dimension, a product with some, or 1 ÷ that.
+/// x (…) · factor → (…). The factor may be an open dimension, a product with open dimensions, or 1
+/// divided by one of these.
 Value scale(Value x, double factor);
 inline Value operator*(Value x, double number) { return scale(x, number); }  // scale
 inline Value operator*(double number, Value x) { return scale(x, number); }  // scale
@@ -99,50 +103,53 @@ Value square(Value x);   // x²
 Value abs(Value x);      // |x|; its gradient at 0 is 0
 Value sign(Value x);     // −1, 0 or 1; its gradient is 0
 Value erf(Value x);      // 2/√π ∫₀ˣ e^−t² dt
-/// x·Φ(x), Φ the normal distribution function (Hendrycks & Gimpel, arXiv 1606.08415); approximate:
-/// ½x·(1 + tanh(√(2/π)·(x + 0.044715x³))).
+/// x·Φ(x), with the normal distribution function Φ (Hendrycks & Gimpel, arXiv 1606.08415). If
+/// `approximate` is true: ½x·(1 + tanh(√(2/π)·(x + 0.044715x³))).
 Value gelu(Value x, bool approximate = false);
-/// x, through which no gradient goes. Takes no memory and no time.
+/// x itself, but no gradient goes through. The op takes no memory and no time.
 Value stop_gradient(Value x);
-/// To another element type, any to any; anything to bool is "not zero". Float to integer truncates;
-/// a number that the integer cannot hold becomes its nearest value, NaN becomes 0.
+/// x with another element type; every type can become every other. To bool: whether the element is
+/// not zero. Float to integer truncates; a number beyond the range of the integer becomes the
+/// nearest end of the range, and NaN becomes 0.
 Value cast(Value x, DType dtype);
 
 // Shape.
-/// The elements of x in their order, in another shape; one dimension may be −1, and follows from
-/// the others.
+/// The elements of x in their order, in another shape. One dimension may be −1: its size follows
+/// from the others.
 Value reshape(Value x, std::span<const std::int64_t> dims);
 /// The same, with the dimensions written out.
 Value reshape(Value x, std::initializer_list<std::int64_t> dims);
 /// Output dimension i is input dimension permutation[i]; an empty permutation reverses all
 /// dimensions.
 Value transpose(Value x, std::vector<std::int64_t> permutation = {});
-/// Parts that differ in dimension `axis` only, one after the other along it.
+/// Joins values whose shapes differ in dimension `axis` only, one after the other along that
+/// dimension.
 Value concat(std::span<const Value> parts, int axis);
-/// `parts` pieces of equal size.
+/// Cuts x along dimension `axis` into `parts` pieces of equal size.
 std::vector<Value> split(Value x, int parts, int axis);
-/// Elements [begin, begin + size) of each dimension.
+/// Takes indices [begin, begin + size) in each dimension of x.
 Value slice(Value x, std::vector<std::int64_t> begin, std::vector<std::int64_t> size);
 /// 1 at [ids[…]], else 0: ids int32 (…) → float32 or float64 (…,depth). An id outside [0,depth)
 /// throws kInvalidArgument when the step runs.
 Value one_hot(Value ids, std::int64_t depth, DType dtype = DType::kFloat32);
-/// Zeros around: before[i] and after[i] in dimension i.
+/// Adds zeros around x: before[i] at the beginning and after[i] at the end of dimension i.
 Value pad(Value x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
 
-// Reductions of x over `axes` (all when empty, negative ones counted from the end); reduced
-// dimensions are dropped unless kept as 1: (M,N) over {1} → (M), or (M,1). The sum of nothing is 0;
-// mean and maximum of nothing are refused.
+// Reductions of x over the dimensions `axes`: all of them when `axes` is empty; negative ones are
+// counted from the end. Reduced dimensions are dropped, or kept with size 1 if `keep` is true:
+// (M,N) over {1} → (M) or (M,1). The sum of no elements is 0; mean and maximum of no elements are
+// refused.
 /// Σ x.
 Value reduce_sum(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
-/// Σ x divided by how many.
+/// Σ x divided by the number of elements in the sum.
 Value reduce_mean(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// The largest element; NaN where one of the elements is NaN.
 Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// Element i along `axis` (a negative one is counted from the end) is the sum of elements 0 … i of
-/// x; exclusive: without element i; reverse: from the end.
+/// x. `exclusive` leaves element i out of the sum; `reverse` sums from the last element backwards.
 Value cumulative_sum(Value x, int axis = -1, bool exclusive = false, bool reverse = false);
-/// √(Σ over all inputs of Σ x²), a scalar: what gradients are clipped by (Pascanu, Mikolov &
-/// Bengio, ICML 2013).
+/// √(Σ x²) over the elements of all inputs together, a scalar. Gradients are clipped by this norm
+/// (Pascanu, Mikolov & Bengio, ICML 2013).
 Value global_norm(std::span<const Value> values);
 
 // Losses and metrics.
@@ -152,23 +159,26 @@ Value global_norm(std::span<const Value> values);
 Value softmax_cross_entropy(Value logits, Value labels, double smoothing = 0);
 /// mean((a − b)²), a scalar.
 Value mean_squared_error(Value a, Value b);
-/// Index of the largest element of each row, the first of equals: (N,V) → int32 (N).
+/// The index of the largest element in each row, or of the first among equal ones: (N,V) → int32
+/// (N).
 Value arg_max(Value x);
-/// Share of rows whose label is among the k largest: logits (N,V), labels int32 (N) → scalar.
+/// The share of rows in which the logit of the label is among the k largest: logits (N,V), labels
+/// int32 (N) → scalar.
 Value top_k_accuracy(Value logits, Value labels, int k);
 
 // Images. Shapes in comments: C channels, H height, W width, O output channels, h and w height and
 // width of the output.
-/// The margin of an image, over which windows may reach.
+/// The margin around an image, into which windows may reach.
 struct Padding {
   /// How wide the margin is.
   enum class Kind : std::uint8_t {
-    /// So wide that an output has ⌈extent / stride⌉ elements; an odd row or column comes last.
+    /// So wide that each extent of the output is ⌈extent / stride⌉. If the margin is odd, the
+    /// bottom or the right has one row or column more.
     kSame,
     kValid,     // none: windows lie within the image
     kExplicit,  // `amounts`
   };
-  Kind kind = Kind::kSame;                   // how wide it is
+  Kind kind = Kind::kSame;                   // how wide the margin is
   std::array<std::int64_t, 4> amounts = {};  // of kExplicit: top, left, bottom, right
   /// Returns the margin of TensorFlow's "SAME".
   static Padding same() { return {}; }
@@ -179,39 +189,43 @@ struct Padding {
     return {Kind::kExplicit, {top, left, bottom, right}};
   }
 };
-/// How the windows of a convolution lie. Pairs are of height and width.
+/// How the windows of a convolution lie. In each pair, the first number is for height, the second
+/// for width.
 struct Conv2dOptions {
   std::array<std::int64_t, 2> strides = {1, 1};  // from one window to the next
-  Padding padding = Padding::same();             // zeros
+  Padding padding = Padding::same();             // filled with zeros
   /// The distance from one element of a window to the next.
   std::array<std::int64_t, 2> dilations = {1, 1};
-  /// The number of groups of channels; each group makes its own part of the output's channels
+  /// The number of groups of input channels. Each group alone makes its part of the output channels
   /// (Krizhevsky et al., NIPS 2012).
   std::int64_t groups = 1;
 };
-/// The sums of products of weights (O,C/groups,height,width) with each window of x (N,C,H,W) →
-/// (N,O,h,w): LeCun et al., Neural Computation 1, 1989; no window is mirrored. Extent h is
-/// ⌊(H + padding − dilation·(height − 1) − 1) / stride⌋ + 1.
+/// Multiplies the weights (O,C/groups,height,width) with each window of x (N,C,H,W) and adds up the
+/// products → (N,O,h,w) (LeCun et al., Neural Computation 1, 1989). Windows are not mirrored.
+/// Extent h is ⌊(H + padding − dilation·(height − 1) − 1) / stride⌋ + 1.
 Value conv2d(Value x, Value weights, const Conv2dOptions& options = {});
 /// conv2d plus biases (O), one for each output channel.
 Value conv2d(Value x, Value weights, Value biases, const Conv2dOptions& options = {});
-/// A layer of windows of size × size with variables of its own: conv2d of x (N,C,H,W) by variable
-/// "name/w" (channels,C/groups,size,size), plus variable "name/b" (channels) → (N,channels,h,w).
-/// They have the type of x. Without `biases` there is no "name/b": batch_norm needs none before it.
+/// A convolution layer with windows of size × size and its own variables: conv2d of x (N,C,H,W) by
+/// the variable "name/w" (channels,C/groups,size,size), plus the variable "name/b" (channels) →
+/// (N,channels,h,w). The variables have the type of x. Without `biases` there is no "name/b"; a
+/// layer before batch_norm needs none.
 Value conv2d(Value x, std::int64_t channels, std::int64_t size, std::string_view name,
              const Conv2dOptions& options = {},
              const Initializer& weights = Initializer::glorot_uniform(),
              const std::optional<Initializer>& biases = Initializer::zeros());
-/// How the windows of a pool lie. Pairs are of height and width.
+/// How the windows of a pool lie. In each pair, the first number is for height, the second for
+/// width.
 struct Pool2dOptions {
   std::array<std::int64_t, 2> size = {2, 2};     // of a window, at most 256 elements
   std::array<std::int64_t, 2> strides = {2, 2};  // from one window to the next
-  Padding padding = Padding::valid();            // narrower than a window; never counted
+  /// The margin. It must be narrower than a window, and its elements are never counted.
+  Padding padding = Padding::valid();
 };
-/// The largest element of each window of each channel: x (N,C,H,W) → (N,C,h,w); NaN where one of
-/// them is NaN. The first of equals has the gradient.
+/// The largest element in each window of each channel: x (N,C,H,W) → (N,C,h,w); NaN where the
+/// window has a NaN. The gradient goes to the first of equal elements.
 Value max_pool2d(Value x, const Pool2dOptions& options = {});
-/// The mean of each window of each channel, over those of its elements that lie in the image:
+/// The mean of each window of each channel, over the elements of the window that lie in the image:
 /// x (N,C,H,W) → (N,C,h,w).
 Value avg_pool2d(Value x, const Pool2dOptions& options = {});
 /// The numbers of local_response_norm.
@@ -233,20 +247,20 @@ struct BatchNormOutput {
 };
 /// (x − mean) / √(variance + epsilon) · gains + offsets with mean and biased variance of each
 /// channel over the batch (Ioffe & Szegedy, arXiv 1502.03167): x (N,C,H,W), gains (C), offsets (C).
-/// No gradient goes through means and variances themselves.
+/// The outputs `means` and `variances` have no gradient.
 BatchNormOutput batch_norm(Value x, Value gains, Value offsets, double epsilon = 1e-3);
-/// How batch_norm with variables of its own works.
+/// The options of batch_norm with its own variables.
 struct BatchNormOptions {
   bool training = true;   // true: statistics of the batch; false: the moving statistics
   double momentum = 0.9;  // the share of a moving statistic that a step keeps
   double epsilon = 1e-3;  // is added to variances
-  bool gains = true;      // false: all gains are 1, and there is no variable of them
+  bool gains = true;      // false: all gains are 1, and there is no variable "name/gains"
 };
 /// batch_norm with the variables "name/gains" (C), which begin as ones, "name/offsets" (C), zeros,
 /// "name/moving_mean" (C), zeros, and "name/moving_variance" (C), ones. A training contributes each
-/// step's statistics to the moving ones, which the rule Ema updates (Graph::contribute): under
-/// parameter servers all workers contribute to them. An evaluation uses the moving ones
-/// (Mode::kInfer), and so does a graph that is built without `training`.
+/// step's statistics to the moving statistics, which the rule Ema updates (Graph::contribute). With
+/// parameter servers, all workers contribute to the moving statistics. An evaluation uses the
+/// moving statistics (Mode::kInfer), and so does a graph that is built without `training`.
 Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options = {});
 /// batch_norm with given means (C) and variances (C), which have no gradient.
 Value batch_norm_inference(Value x, Value gains, Value offsets, Value means, Value variances,
@@ -269,17 +283,18 @@ struct LstmOutput {
 ///   c' = c · σ(f + forget_bias) + σ(i) · tanh(j),  h' = tanh(c') · σ(o).
 LstmOutput lstm(Value x, Value state_h, Value state_c, Value weights, Value biases,
                 double forget_bias = 0.0);
-/// Each element of x (…) kept with probability `keep` in (0,1] and divided by it, else 0; x itself
-/// when keep is 1 (Srivastava et al., JMLR 15, 2014). In Mode::kInfer it is x itself.
+/// Keeps each element of x (…) with probability `keep` in (0,1], divided by `keep`; other elements
+/// become 0 (Srivastava et al., JMLR 15, 2014). The result is x itself when `keep` is 1, and in
+/// Mode::kInfer.
 Value dropout(Value x, double keep);
 
-// Random values of the given shape: new ones each step, a function of (seed, node name, task, step)
-// by Philox 4×32-10 (Salmon et al., SC 2011). Normal and uniform ones are float32.
-/// Normally distributed.
+// Random values of the given shape, new in each step. They are a function of (seed, node name,
+// task, step) by Philox 4×32-10 (Salmon et al., SC 2011). Normal and uniform values are float32.
+/// Normally distributed float32 values.
 Value random_normal(Graph& graph, const Shape& shape, double mean = 0, double stddev = 1);
-/// Uniform in [low, high).
+/// Uniformly distributed float32 values in [low, high).
 Value random_uniform(Graph& graph, const Shape& shape, double low = 0, double high = 1);
-/// int32 in [low, high).
+/// Uniformly distributed int32 values in [low, high).
 Value random_integers(Graph& graph, const Shape& shape, std::int64_t low, std::int64_t high);
 
 }  // namespace paceline

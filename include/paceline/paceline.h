@@ -1,4 +1,4 @@
-// Everything a program that trains needs.
+// Everything that a program that trains needs.
 #pragma once
 
 #include "paceline/cluster.h"

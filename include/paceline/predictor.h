@@ -1,5 +1,5 @@
-// A trained model in use: a Predictor computes values of a graph with the variables of a
-// checkpoint, and write_onnx writes them for other programs.
+// Using a trained model: a Predictor computes values of a graph with the variables of a checkpoint,
+// and write_onnx writes graph and variables to a file for other programs.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@
 
 namespace paceline {
 
-/// A checkpoint's facts about the model that was trained.
+/// What a checkpoint tells about the model that was trained.
 struct SavedModel {
   std::string path;  // the checkpoint's folder or file, for a Predictor
-  /// −1 for a lone safetensors file, which has none of the next facts.
+  /// The global step of the checkpoint. −1 for a lone safetensors file, which tells none of the
+  /// facts below.
   std::int64_t global_step = -1;
   std::string model = {};  // SessionOptions::model; empty: not known
   /// RunOptions::settings: the settings of the program that the user gave.
@@ -31,8 +32,9 @@ struct SavedModel {
   /// A line for the user about each newer checkpoint of the run that is not whole.
   std::vector<std::string> passed_over = {};
 };
-/// Reads the facts of a checkpoint; Predictor's constructor says how to name one. Throws kNotFound
-/// when there is none, and kDataLoss when the one that was named is not whole.
+/// Reads the facts of a checkpoint, which is named as for the constructor of Predictor. Throws
+/// kNotFound when there is no such checkpoint, and kDataLoss when the named checkpoint is not
+/// whole.
 SavedModel saved_model(const std::string& checkpoint);
 
 /// The options of a predictor.
@@ -40,13 +42,14 @@ struct PredictorOptions {
   /// The values that a Predictor computes with: the variables, or the moving averages of those that
   /// have one in the checkpoint.
   EvaluateWith with = EvaluateWith::kVariables;
-  /// The threads with which one call computes; 0: as many as the process may use cores. If several
-  /// threads call at once, each call computes with this number: a program with a thread for each
-  /// core takes 1.
+  /// The number of threads with which one call computes; 0: one for each core that the process may
+  /// use. Calls at the same time do not share these threads, so a program that calls on one thread
+  /// for each core should take 1.
   int threads = 0;
   /// The device that computes.
   DeviceChoice device = {};
-  /// SessionOptions::modules, for a file of PyTorch modules whose names differ from the graph's.
+  /// The names of PyTorch modules (SessionOptions::modules), for a file whose names differ from the
+  /// graph's.
   std::map<std::string, std::string> modules = {};
 };
 
@@ -58,37 +61,38 @@ struct PredictorOptions {
 ///     const Tensor probabilities = predictor.predict({{x, points}})[0];  // of any number of
 ///     points
 ///
-/// A graph with open dimensions (Graph::open) is computed for the sizes that the inputs have; the
+/// A graph with open dimensions (Graph::open) is computed for the sizes that the inputs have. The
 /// predictor makes a plan for each new set of sizes, and keeps some sixteen plans. Every open
-/// dimension must stand alone on an axis of some input, in no product.
+/// dimension must be a dimension of some input by itself, not only a factor of one.
 ///
-/// If a graph has no open dimensions, dimension 0 of every output, and of every input that they
-/// depend on, is the batch. The graph is made for batches of one size. An input of more rows is
-/// computed in several batches; the last one is filled up with zeros, whose rows are left out of
-/// the result. So a row of an output may depend on the same row of the inputs alone, as it does in
-/// a graph for inference, and a graph of a large batch is slow for few rows. Local variables are
-/// zero in every batch. A graph that trains serves as well: dropout and batch_norm are those of
+/// If a graph has no open dimensions, dimension 0 of every output, and of every input that the
+/// outputs depend on, must be the batch. The graph then computes batches of one size. Inputs of
+/// more rows are computed in several batches. The last batch is filled up with zeros, and the rows
+/// of these zeros are left out of the result. So a row of an output may depend only on the same row
+/// of the inputs, and a graph of a large batch is slow for few rows. Local variables are zero in
+/// every batch. The graph may be the one that was trained: dropout and batch_norm compute as for
 /// inference (Mode::kInfer).
 class Predictor {
  public:
-  /// Reads the values. `checkpoint` is what RunOptions::init_from takes: the --out folder of a run
-  /// (which means its newest checkpoint that is whole by its checksums), RUN:best, the folder of a
-  /// checkpoint, or a safetensors file. The graph must outlive the predictor, and stay as it is.
-  /// Throws kInvalidArgument when there is no output, or when one is of another graph or has
-  /// another batch; kNotFound when there is no checkpoint; kFailedPrecondition with a line for each
-  /// variable of the graph that the checkpoint does not have, or has in another shape or type.
+  /// Reads the values. `checkpoint` is the --out folder of a run (which means its newest checkpoint
+  /// that is whole by its checksums), RUN:best, the folder of a checkpoint, or a safetensors file,
+  /// as in RunOptions::init_from. The graph must outlive the predictor, and must not change. Throws
+  /// kInvalidArgument when there is no output, or when an output belongs to another graph or has
+  /// another batch. Throws kNotFound when there is no such checkpoint. Throws kFailedPrecondition
+  /// with a line for each variable of the graph that the checkpoint lacks, or has in another shape
+  /// or type.
   Predictor(const Graph& graph, std::vector<Value> outputs, const std::string& checkpoint,
             const PredictorOptions& options = {});
   ~Predictor();
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
 
-  /// Computes the outputs, in their order. Each tensor belongs to an input. Open dimensions have
-  /// sizes of at least 1, on which the tensors agree. In a graph without open dimensions each
-  /// tensor is (n, …), with the same number of rows n, at least 1, for all, and so are the outputs.
-  /// Any number of threads may call it at once; each of them computes in memory of its own, which
-  /// later calls use again. Throws kInvalidArgument, naming the input, when a tensor does not fit
-  /// it; kFailedPrecondition, naming the input, when one is missing.
+  /// Computes the outputs, in their order, from a tensor for each input. Open dimensions have sizes
+  /// of at least 1, on which all tensors must agree. In a graph without open dimensions, each
+  /// tensor has the shape (n, …), with the same number of rows n ≥ 1 for all, and the outputs have
+  /// n rows, too. Any number of threads may call the function at once. Each call computes in its
+  /// own memory, which later calls use again. Throws kInvalidArgument, naming the input, when a
+  /// tensor does not fit it; kFailedPrecondition, naming the input, when one is missing.
   std::vector<Tensor> predict(const std::vector<std::pair<Value, Tensor>>& inputs) const;
 
   /// The rows of the batches for which the graph is made; 0 for a graph with open dimensions.
@@ -103,17 +107,17 @@ class Predictor {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A value under the name that the users of a model know: "images".
+/// A value and the name that users of the model give to it, such as "images".
 struct NamedValue {
   std::string name;  // unique among the model's inputs and outputs
   Value value;       // a value of the model's graph
 };
 
-/// A graph that computes what a trained model is for.
+/// A graph that computes the results of a trained model.
 struct InferenceGraph {
   std::unique_ptr<Graph> graph;         // owns the values
   std::vector<NamedValue> inputs = {};  // inputs and local variables of the graph
-  /// The values that are computed from the inputs and the shared variables.
+  /// The results, which the graph computes from the inputs and the shared variables.
   std::vector<NamedValue> outputs = {};
 };
 
@@ -122,29 +126,29 @@ struct OnnxModel {
   std::vector<std::string> open = {"batch"};  // the names of these dimensions
   /// Builds the graph with these sizes of the dimensions that users choose, in their order. Only
   /// shapes may depend on the sizes: write_onnx builds graphs of several sizes to learn which
-  /// shapes do. It may be the graph that trains: dropout and batch_norm become those of inference
-  /// (Mode::kInfer).
+  /// shapes do. The graph may be the one that was trained: dropout and batch_norm become those of
+  /// inference (Mode::kInfer).
   std::function<InferenceGraph(std::span<const std::int64_t> sizes)> build;
-  std::map<std::string, std::string> metadata = {};  // texts that the file keeps, by their keys
+  std::map<std::string, std::string> metadata = {};  // texts that the file holds, by key
 };
 
-/// A file that was written.
+/// What write_onnx has written.
 struct OnnxFile {
   std::vector<std::string> inputs;   // "images float32 (batch,3,32,32)"
   std::vector<std::string> outputs;  // "probabilities float32 (batch,10)"
-  std::int64_t variables = 0;        // how many the graph reads
+  std::int64_t variables = 0;        // the number of variables that the graph reads
   std::uint64_t bytes = 0;           // the size of the file
 };
 
 /// Writes `file` in opset 18 with the values that `checkpoint` holds, or with the moving averages
-/// of variables that have one. `checkpoint` is what RunOptions::init_from takes: the --out folder
-/// of a run, RUN:best, or a checkpoint. Variables keep their names. A file that cannot be written
-/// whole is not written. Throws kInvalidArgument naming the op that ONNX cannot express, or the
-/// variable whose shape is another one in the checkpoint; kNotFound when the checkpoint or a
-/// variable is not there, and kDataLoss when the checkpoint is torn.
+/// of variables that have one. `checkpoint` is the --out folder of a run, RUN:best, or a
+/// checkpoint, as in RunOptions::init_from. Variables keep their names. If the file cannot be
+/// written whole, no file is written. Throws kInvalidArgument, naming an op that ONNX cannot
+/// express or a variable that has another shape in the checkpoint. Throws kNotFound when the
+/// checkpoint or a variable is missing, and kDataLoss when the checkpoint is torn.
 OnnxFile write_onnx(const std::string& file, const OnnxModel& model, const std::string& checkpoint,
                     EvaluateWith with = EvaluateWith::kVariables);
-/// Writes the part of a graph that leads from `inputs` to `outputs`. Open dimensions (Graph::open)
+/// Writes the part of a graph that computes `outputs` from `inputs`. Open dimensions (Graph::open)
 /// stay open in the file.
 OnnxFile write_onnx(const std::string& file, const Graph& graph,
                     const std::vector<NamedValue>& inputs, const std::vector<NamedValue>& outputs,

@@ -17,7 +17,7 @@ class SessionObserver;
 struct PlannedSession;
 struct ProgramRun;
 
-/// An interval: a number of global steps or of seconds. If both are 0, it never elapses.
+/// An interval: a number of global steps or of seconds. If both are 0, the interval never elapses.
 struct Interval {
   std::int64_t steps = 0;  // 0: not by steps
   double seconds = 0;      // 0: not by time
@@ -34,16 +34,16 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-/// Makes an observer of a session that is planned (paceline/observer.h), or returns null for none.
-/// Several sessions may be made at once.
+/// Makes an observer of a planned session (paceline/observer.h), or returns null. Several threads
+/// may call the function at once, if a program makes several sessions.
 using MakeObserver = std::function<std::unique_ptr<SessionObserver>(const PlannedSession&)>;
 
-/// The parts of a step that summaries show besides its numbers, on request (docs/summaries.md).
+/// What summaries show of a step besides its numbers, on request (docs/summaries.md).
 struct SummaryOf {
   bool gradients = false;    // the norm and a histogram of the gradient by each variable
-  bool activations = false;  // a histogram of what each node before the loss computes
-  bool images = false;       // some images of inputs that are images
-  /// True when any of them is wanted.
+  bool activations = false;  // a histogram of the output of each node before the loss
+  bool images = false;       // some images of each input that holds images
+  /// True when at least one of these is wanted.
   bool any() const { return gradients || activations || images; }
 };
 
@@ -55,55 +55,57 @@ struct KeepBest {
 
 /// The options of a run, which are flags of every program.
 struct RunOptions {
-  std::optional<std::int64_t> steps;  // the global step at which it ends
-  /// The length of the run, counted from when every worker is warm.
+  std::optional<std::int64_t> steps;  // the global step at which the run ends
+  /// The length of the run in seconds, from the moment when every worker is warm.
   std::optional<double> seconds;
   std::string report;           // the JSON file of the run's report; empty: none
   Interval summary_every = 20;  // between two summaries for TensorBoard in `out`
-  SummaryOf summary_of;         // besides numbers, of the chief
+  SummaryOf summary_of;         // what the chief's summaries show besides numbers
   /// The file of a timeline for Perfetto of some steps of each task (docs/timeline.md); empty:
   /// none.
   std::string timeline;
   std::int64_t timeline_first = 10;  // the first step of the timeline, counted from 0
-  std::int64_t timeline_end = 30;    // the step after the last of them
+  std::int64_t timeline_end = 30;    // the step after the last step of the timeline
   bool quiet = false;                // only warnings and errors are printed
-  /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If it is empty, none
-  /// of them is written.
+  /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If the name is empty,
+  /// none of these is written.
   std::string out;
-  bool resume = false;     // from the newest whole checkpoint in `out`
-  bool overwrite = false;  // deletes the checkpoints in `out`
-  /// The checkpoint of another run that this one only evaluates: the folder of that run, which
-  /// means its newest whole one, or RUN:best. Empty: this run is not such an evaluation.
+  bool resume = false;     // true: goes on from the newest whole checkpoint in `out`
+  bool overwrite = false;  // true: deletes the checkpoints in `out` first
+  /// The checkpoint of another run, if this run only evaluates it: the folder of the other run,
+  /// which means its newest whole checkpoint, or RUN:best. Empty: this run is no such evaluation.
   std::string evaluates;
   Interval save_every = std::chrono::minutes(10);  // between two checkpoints in `out`
   int keep = 5;                                    // the number of checkpoints that are kept
-  /// If it is set, the best checkpoint is kept beside the others, and each evaluation is of a
-  /// checkpoint, which is saved before. If not, no checkpoint is kept as the best.
+  /// If set, the best checkpoint is kept besides the others; to that end, a checkpoint is saved
+  /// before each evaluation, which then evaluates it. If not set, no checkpoint is kept as the
+  /// best.
   std::optional<KeepBest> keep_best;
   std::string init_from;  // a checkpoint whose values the variables begin with; empty: none
-  /// Shell patterns that restrict `init_from` to the variables that one of them matches. If there
-  /// is none, all variables of the model begin with its values.
+  /// Shell patterns that restrict `init_from` to variables whose names match at least one pattern.
+  /// Without patterns, all variables of the model begin with values of `init_from`.
   std::vector<std::string> init_only;
-  /// True when, in one process and without clipping, the rule is applied to parts of a large
-  /// weight's gradient while the rest is computed, so that no memory holds the gradient as a whole.
-  /// It changes no bit of the result.
+  /// True: in one process and without clipping, the rule is applied to parts of a large weight's
+  /// gradient while the rest is computed, so that no memory holds the whole gradient. The result
+  /// has the same bits either way.
   bool fused_update = true;
   /// True when the run is only to be predicted: nothing is trained, and the data need not be there.
   bool predicts = false;
   /// Makers of the observers of each session of the run, in the order in which they are called.
-  /// run_program adds its own: for the live page, and for the lines about what is expected of the
-  /// job and what held it back. In a dry run or a prediction, its observers print something in
-  /// place of training.
+  /// run_program adds observers of its own: for the live page, and for the lines that say what is
+  /// expected of the job and what held it back. In a dry run or a prediction, these observers print
+  /// their results in place of training.
   std::vector<MakeObserver> observers;
   std::uint64_t seed = 1;  // the seed of all random numbers
-  /// Returns true once the program wants to end the run as SIGINT does. It is asked between steps
-  /// and in waits, on any thread. If it is empty, the program never does.
+  /// Returns true once the program wants to end the run as SIGINT does. The function is called
+  /// between steps and in waits, on any thread. If it is empty, only a signal ends the run in this
+  /// way.
   std::function<bool()> end_asked = {};
   /// The settings of the program that the user gave, by name, as --set takes them. Checkpoints keep
   /// them (SavedModel::settings).
   std::map<std::string, std::string> settings = {};
-  /// More from run_program to its sessions, such as the log. Null in a program with a main
-  /// function of its own.
+  /// What else run_program gives to its sessions, such as the log. Null in a program with its own
+  /// main function.
   std::shared_ptr<const ProgramRun> program = {};
 };
 

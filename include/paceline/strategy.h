@@ -1,5 +1,5 @@
-// Strategies: how the workers of a job share what they learn, and how old the values are that they
-// compute with.
+// Strategies: how the workers of a job share what they learn, and how stale the values may be with
+// which they compute.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ enum class LateContribution : std::uint8_t {
   kFold,  // the contribution counts in the round that is open
 };
 
-/// A strategy, by its name, and its options. An option is for the strategies that its comment
-/// names; for others it keeps its default.
+/// A strategy by its name, and its options. The comment of an option names the strategies for which
+/// the option is meant. For other strategies the option must keep its default.
 struct Strategy {
-  /// As --strategy takes it, such as "sync". Empty: "alone" in one process, "async" with parameter
-  /// servers, "allreduce" with workers alone.
+  /// The name as --strategy takes it, such as "sync". Empty: "alone" in one process, "async" with
+  /// parameter servers, "allreduce" with workers alone.
   std::string name = "";
-  /// `ssp`: the number of own steps by which a worker may be ahead of the slowest.
+  /// `ssp`: the number of steps by which a worker may be ahead of the slowest worker.
   int staleness = 0;
-  /// Rounds on parameter servers: the number of contributions that close a round; 0: one of each
-  /// worker.
+  /// Rounds on parameter servers: the number of contributions that close a round; 0: one
+  /// contribution of each worker.
   int replicas = 0;
   /// Rounds on parameter servers: the fate of a contribution that comes too late.
   LateContribution late = LateContribution::kDrop;
@@ -46,13 +46,14 @@ struct Strategy {
 /// that other workers made between the read of the values from which the contribution was computed,
 /// and the contribution's own update (Ho et al., NIPS 2013).
 struct Staleness {
-  std::int64_t contributions = 0;  ///< for which it was counted
-  std::int64_t updates = 0;        ///< the sum over them
-  /// 95% of the contributions had no more; above 127 it is exact to 1%.
+  std::int64_t contributions = 0;  ///< the number that was counted
+  std::int64_t updates = 0;        ///< the sum of their staleness
+  /// At least 95% of the contributions had at most this staleness. Above 127 the number is exact to
+  /// 1%.
   std::int64_t p95 = 0;
   /// The contributions that arrived after their round was closed, and were dropped (`--late drop`).
   std::int64_t dropped = 0;
-  /// The mean number of these updates for a contribution; 0 when there is none.
+  /// The mean staleness of a contribution; 0 when no contribution was counted.
   double mean() const { return contributions == 0 ? 0 : double(updates) / double(contributions); }
 };
 

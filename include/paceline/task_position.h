@@ -9,63 +9,64 @@
 
 namespace paceline {
 
-/// Numbers by which a program finds its place in the data when it resumes. They are saved with each
-/// checkpoint, by name.
+/// Numbers by which a program finds its place in the data when it resumes. Each checkpoint has
+/// these numbers by name.
 struct TaskPosition {
   std::map<std::string, std::int64_t> numbers;  // "epoch", "batch"
-  /// Such as "cost". Every bit is kept, except of a NaN.
+  /// Sums by name, such as "cost". A checkpoint keeps every bit, except those of a NaN.
   std::map<std::string, double> sums;
-  /// True when there are no numbers.
+  /// True when there are neither numbers nor sums.
   bool empty() const { return numbers.empty() && sums.empty(); }
   bool operator==(const TaskPosition&) const = default;
 };
 
-/// Records in a row, by their places in the order of all epochs: with N records in an epoch, place
-/// k of epoch e is e · N + k.
+/// Successive records, by their places in the order of all epochs: with N records in an epoch,
+/// place k of epoch e is e · N + k.
 struct RecordRange {
-  std::int64_t first = 0;  // the first one
-  std::int64_t end = 0;    // after the last one
+  std::int64_t first = 0;  // the place of the first record
+  std::int64_t end = 0;    // the place after the last record
   /// The number of records.
   std::int64_t size() const { return end - first; }
   bool operator==(const RecordRange&) const = default;
 };
 
-/// The name of a number in a task's position (Feed::position): how many of its taken records the
+/// The name of a number in a task's position (Feed::position): the number of taken records that the
 /// worker's steps have read.
 inline constexpr char kTakenRecords[] = "shared.taken";
 
-/// One worker's side of the sharing: the job gives the worker a new block of records whenever it
-/// has used one up, and gives each record to one worker. Functions may be called on any thread.
+/// One worker's access to the records that a job shares out. The job gives the worker a new block
+/// of records whenever the worker has used one up, and gives each record to one worker only. Any
+/// thread may call the functions.
 class RecordBlocks {
  public:
   virtual ~RecordBlocks() = default;
   /// The records that a pipeline asks for.
   struct Wish {
-    std::int64_t records = 0;  // of a block
-    std::int64_t blocks = 0;   // the blocks that are asked for ahead, before they are taken
-    std::int64_t limit = 0;    // places from here on do not exist
+    std::int64_t records = 0;  // the number of records in a block
+    std::int64_t blocks = 0;   // the number of blocks to ask for ahead
+    std::int64_t limit = 0;    // the place after the last record that exists
   };
   /// Begins to ask. `changed` is called, on any thread, whenever take() may have more to give, or
-  /// over() or revoked() has become true. Returns the number with which the count of taken records
-  /// begins (Pipeline::share_out). Throws kFailedPrecondition when another pipeline has begun and
-  /// not ended: a job shares out the records of one pipeline.
+  /// over() or revoked() has become true. Returns the number from which the caller counts the taken
+  /// records (kTakenRecords). Throws kFailedPrecondition when another pipeline has begun and not
+  /// ended, since a job shares out the records of one pipeline.
   virtual std::int64_t begin(const Wish& wish, std::function<void()> changed) = 0;
-  /// Ends the asking: `changed` is called no more, and records that were taken and not used are
-  /// given to others.
+  /// Ends what begin() began: `changed` is called no more, and the job gives records that were
+  /// taken and not used to other workers.
   virtual void end() = 0;
-  /// All of a block.
+  /// As `most` of take(): all records of a block.
   static constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();
-  /// Returns at most `most` records that are this worker's, each once; an empty range when none are
-  /// there yet. The next block is asked for once the earlier ones were taken, except for
-  /// Wish::blocks that are asked for ahead.
+  /// Returns a range of at most `most` records that belong to this worker, each record once. The
+  /// range is empty when no records are there yet. The job is asked for the next block when only
+  /// Wish::blocks blocks are left that were not taken.
   virtual RecordRange take(std::int64_t most = kWhole) = 0;
-  /// True when there will be no more.
+  /// True when there will be no more records.
   virtual bool over() const = 0;
-  /// True when the taken records belong to others by now, since they went on without this worker,
-  /// which must then end() and begin() again.
+  /// True when the job went on without this worker and gave its taken records to other workers. The
+  /// caller must then call end() and begin() again.
   virtual bool revoked() const = 0;
-  /// The reader calls it several times a second while it waits for records. An exception of it ends
-  /// the wait.
+  /// Call this several times a second while waiting for records. Throws when the wait must end,
+  /// since the job has failed or is to stop.
   virtual void check_wait() = 0;
 };
 

@@ -35,7 +35,7 @@ std::string_view name_of(DType dtype);
 /// True for the four kinds of floating-point numbers.
 bool is_floating(DType dtype);
 
-/// The upper half of a float32; conversion from float rounds to nearest even, NaN stays NaN.
+/// The upper half of a float32. Conversion from float rounds to nearest even; NaN stays NaN.
 struct BFloat16 {
   std::uint16_t bits = 0;  // sign, 8 bits of exponent, 7 of fraction
   BFloat16() = default;
@@ -44,7 +44,7 @@ struct BFloat16 {
   explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 };
 
-/// IEEE 754 binary16; conversion from float rounds to nearest even, overflow becomes infinity.
+/// IEEE 754 binary16. Conversion from float rounds to nearest even; overflow becomes infinity.
 struct Float16 {
   std::uint16_t bits = 0;  // sign, 5 bits of exponent, 10 of fraction
   Float16() = default;
@@ -82,7 +82,7 @@ class Shape {
   static constexpr int kMaxRank = 8;  // the largest number of dimensions
 
   Shape() = default;
-  /// The same as from a span.
+  /// A shape of these dimensions. Throws as the constructor from a span does.
   Shape(std::initializer_list<std::int64_t> dims);
   /// A shape of these dimensions. Throws kInvalidArgument on more than kMaxRank dimensions, on a
   /// negative one, and when their product does not fit int64.
@@ -119,8 +119,8 @@ struct TensorView {
 
   /// The number of bytes that the values take.
   std::size_t bytes() const { return byte_count(dtype, shape); }
-  /// The first element. Throws kInvalidArgument, naming both types, when T is not the element type.
-  /// std::byte reads values of any type as their bytes.
+  /// A pointer to the first element. Throws kInvalidArgument, naming both types, when T is not the
+  /// element type. With T = std::byte, values of any type are read as bytes.
   template <typename T>
   T* as() const {
     if constexpr (!std::is_same_v<T, std::byte>) {
@@ -156,23 +156,24 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   /// The number of elements.
   std::int64_t elements() const { return shape_.elements(); }
-  /// The number of bytes that they take.
+  /// The number of bytes that the elements take.
   std::size_t bytes() const { return byte_count(dtype_, shape_); }
-  /// True when it has a buffer; a default-constructed tensor has none.
+  /// True when the tensor has a buffer; a default-constructed tensor has none.
   bool defined() const { return buffer_ != nullptr; }
 
-  /// True when a copy shares its buffer.
+  /// True when a copy of the tensor shares its buffer.
   bool shared() const { return buffer_.use_count() > 1; }
 
-  /// The first element, which all copies share.
+  /// A pointer to the buffer, which all copies share; null when there is no buffer.
   void* raw() const { return buffer_.get(); }
-  /// The elements. Throws kInvalidArgument when T is not their type.
+  /// The elements. Throws kInvalidArgument when T is not the element type.
   template <typename T>
   std::span<T> data() const {
     check_dtype(kDTypeOf<T>);
     return {static_cast<T*>(raw()), std::size_t(elements())};
   }
-  /// The value of a tensor of one element.
+  /// The value of a tensor with one element. Throws kInvalidArgument when the number of elements is
+  /// not 1 or T is not the element type.
   template <typename T>
   T item() const;
   /// A view of the buffer. A copy of the tensor must outlive the view.

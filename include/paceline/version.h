@@ -1,4 +1,4 @@
-// The versions and the processor that a bug report needs.
+// The version of the library and the facts about the machine that a bug report needs.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace paceline {
 std::string version_text();
 /// The version and the commit that the library was built from: "0.1.0 ecfe3c1".
 std::string version_and_commit();
-/// The name of the processor, such as "AMD EPYC". It is empty where the machine does not say.
+/// The name of the processor, such as "AMD EPYC". Empty where the machine does not tell the name.
 std::string processor_name();
 
 }  // namespace paceline
