@@ -14,13 +14,13 @@
 
 namespace paceline::models {
 
-// Views are products with matrices of zeros and ones.
+// Views of images are made by products with matrices of zeros and ones.
 
 namespace {
 
 constexpr std::int64_t kShifts[] = {0, 1, -1};
 
-// The matrix M for which row i of M·x is row i − shift of x.
+// Returns the matrix M for which row i of M·x is row i − shift of x, reflected at the margin.
 Tensor shifted_rows(std::int64_t count, std::int64_t shift) {
   Tensor matrix(DType::kFloat32, {count, count});
   for (std::int64_t i = 0; i < count; ++i) {
@@ -31,7 +31,8 @@ Tensor shifted_rows(std::int64_t count, std::int64_t shift) {
   return matrix;
 }
 
-// The matrix M for which column i of x·M is column i − shift of x, or mirrored.
+// Returns the matrix M for which column i of x·M is column i − shift of x, reflected at the margin.
+// If `mirrored` is true, the columns of x·M come in reverse order.
 Tensor shifted_columns(std::int64_t count, std::int64_t shift, bool mirrored) {
   const Tensor rows = shifted_rows(count, shift);
   Tensor matrix(DType::kFloat32, {count, count});
@@ -71,12 +72,12 @@ Value mean_of_views(Value logits) {
 namespace {
 
 constexpr double kSmoothing = 0.2, kMomentum = 0.85, kDecay = 2e-6;
-// The recipe's learning rates, for a sum of losses.
+// The recipe's learning rates are for the sum of the losses of a batch (see sgd()).
 constexpr double kBiasRate = 0.053, kHeadRate = 0.67;
 constexpr double kMuonRate = 0.24, kMuonMomentum = 0.6;
 
-// Draws weights evenly within ±1/√(values of a window), PyTorch's default. The first filters, one
-// for each channel, pass their channel on.
+// Draws weights uniformly within ±1/√(values in a window), PyTorch's default. The first filters,
+// one for each input channel, copy their channel.
 Initializer partly_identity(const Shape& shape, std::uint64_t seed, const std::string& name) {
   const Tensor weights(DType::kFloat32, shape);
   const std::int64_t window = shape[2] * shape[3], channels = shape[1];
@@ -106,8 +107,8 @@ class AirbenchBuilder {
     }
     x = max_pool2d(x, {.size = {3, 3}, .strides = {3, 3}});
     x = reshape(x, {x.shape()[0], -1});
-    // The original draws these weights with deviation 1, as a uniform distribution within ±√3 has
-    // it.
+    // The original draws these weights with standard deviation 1, which a uniform distribution
+    // within ±√3 has.
     const float bound = std::sqrt(3.0f);
     const Value weights = graph_.variable("head/w", {x.shape()[1], config_.classes},
                                           Initializer::uniform(-bound, bound));
@@ -122,8 +123,8 @@ class AirbenchBuilder {
         graph_.variable("w", {filters, channels, kPatch, kPatch},
                         config_.whitening.defined() ? Initializer::values(config_.whitening)
                                                     : Initializer::zeros());
-    // The convolution has no biases of its own, since their gradient would be computed beside that
-    // of the filters.
+    // The biases are added after the convolution. If conv2d added them, their gradient would be
+    // computed together with that of the filters, which nobody needs.
     const Value biases = reshape(graph_.variable("b", {filters}), {filters, 1, 1});
     return conv2d(images, weights, {.padding = Padding::valid()}) + biases;
   }
@@ -149,8 +150,8 @@ AirbenchGraph inputs(Graph& graph, const AirbenchConfig& config) {
           .labels = graph.input("labels", {config.batch}, DType::kInt32)};
 }
 
-// The weights are brought to norm √rows, then changed by the momentum of the gradient, made nearly
-// orthogonal by three steps of a Newton–Schulz iteration.
+// Muon: scales the weights to norm √rows. Then subtracts the learning rate times the momentum of
+// the gradient, which three steps of a Newton–Schulz iteration have made nearly orthogonal.
 Rule muon(std::int64_t rows) {
   return CustomRule{.name = "muon",
                     .learning_rate = float(kMuonRate),
@@ -171,7 +172,8 @@ Rule muon(std::int64_t rows) {
                     .whole = true};
 }
 
-// The loss is a mean, and the recipe's rates are for a sum.
+// Multiplies the recipe's learning rate by the batch: that rate is for the sum of the losses, and
+// the loss here is their mean.
 Rule sgd(double rate, std::int64_t batch) {
   return Momentum{
       .learning_rate = float(rate * double(batch)), .momentum = float(kMomentum), .nesterov = true};
@@ -224,7 +226,7 @@ Training airbench_minimize(const AirbenchGraph& airbench, const AirbenchConfig& 
 }
 
 std::map<std::string, std::string> airbench_modules(const AirbenchConfig& config) {
-  // Convolution, pooling, norm, GELU, convolution, norm, GELU.
+  // A group has these modules: convolution, pooling, norm, GELU, convolution, norm, GELU.
   constexpr std::size_t kModules = 7;
   const std::pair<const char*, std::size_t> places[] = {
       {"conv1", 0}, {"norm1", 2}, {"conv2", 4}, {"norm2", 5}};

@@ -1,4 +1,4 @@
-// The recipe `fast` of cifar10.
+// Tests of the recipe `fast` of cifar10.
 #include "models/airbench_graph.h"
 
 #include <gmock/gmock.h>

@@ -44,7 +44,8 @@ Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch, std::int64_t classe
   return cifar10;
 }
 
-// Returns the terms that minimize() adds to the loss, so that a step computes them once.
+// The terms of weight decay are the same expressions that minimize() adds to the loss, so a step
+// computes them only once.
 std::vector<LossTerm> cifar10_loss_terms(const Cifar10Graph& cifar10) {
   std::vector<LossTerm> terms = {{"cross-entropy", cifar10.loss}};
   Graph& graph = cifar10.loss.graph();

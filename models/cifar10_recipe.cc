@@ -17,9 +17,10 @@ namespace {
 constexpr std::int64_t kEvaluationBatch = 100;
 constexpr std::int64_t kReportSteps = 100'000;
 constexpr std::int64_t kFastBatch = 2000, kFastEpochs = 8;
-constexpr std::int64_t kWhitenedImages = 5000;  // from which the filters are made
+constexpr std::int64_t kWhitenedImages = 5000;  // the number that the filters are made from
 
-/// The settings of all recipes, without those of the images.
+/// The settings of the recipes themselves; cifar10_settings() adds those that all image models
+/// share.
 struct Cifar10Settings {
   Cifar10Settings() { batch.default_text = fmt::format("128, with --recipe fast {}", kFastBatch); }
 

@@ -21,42 +21,43 @@ struct TrainedImages {
   Value images, labels, logits;
   std::vector<LossTerm> terms;
   Training training;
-  std::map<std::string, std::string> modules;  // SessionOptions'
+  std::map<std::string, std::string> modules;  // for SessionOptions::modules
 };
 
 class Cifar10Recipe {
  public:
   virtual ~Cifar10Recipe() = default;
   virtual ImageUse use() const = 0;
-  /// Reads the facts of the data on which initial values depend. Without this call, the initial
-  /// values are of no use.
+  /// Reads from the data what the initial values and the number of steps depend on. A graph that is
+  /// to be trained from its initial values needs this call.
   virtual void look_at(const ImageInput& /*input*/) {}
   /// The global step at which training ends.
   virtual std::int64_t steps() const = 0;
   virtual TrainedImages train(Graph& graph, std::int64_t classes) const = 0;
-  /// Returns what evaluations compute of the graph that is trained.
+  /// Returns the classifier for evaluations, as values of the graph that is trained.
   virtual Classifier classifier(const TrainedImages& trained, std::int64_t /*classes*/) const {
     return {trained.images, trained.logits};
   }
-  /// Adds to a graph only what classifier() returns, for batches of `batch` images.
+  /// Adds only the classifier to a graph, for batches of `batch` images.
   virtual Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const = 0;
-  /// The values that classifiers are meant for.
+  /// Whether evaluations take the variables or their moving averages.
   virtual EvaluateWith evaluated() const = 0;
-  /// True for a recipe of few and long steps. Its line shows the time that is left, and only the
-  /// last values are evaluated unless the user says otherwise.
+  /// True for a recipe of few and long steps. The model then prints the time that is left, and by
+  /// default evaluates only at the end of training.
   virtual bool few_steps() const { return false; }
 };
 
-/// The global steps in which the recipe `fast` sees each of `images` images 8 times.
+/// The number of global steps in which the recipe `fast` sees each of `images` images 8 times, at
+/// least 1. `batch` is the batch of one tower.
 std::int64_t fast_steps(std::int64_t images, std::int64_t batch, const Cluster& cluster);
 
-/// Returns Model::onnx_model of the recipe whose variables have these shapes.
+/// Returns the result of Model::onnx_model for a checkpoint with these variables, of either recipe.
 OnnxModel cifar10_inference(const SavedShapes& saved);
 
 /// The settings of all recipes.
 std::vector<AnySetting> cifar10_settings();
-/// Returns the recipe that the settings name. Throws kUsage when the recipe does not have one of
-/// the given settings.
+/// Returns the recipe that the settings name. Throws kUsage when a setting was given that the
+/// recipe does not have.
 std::unique_ptr<Cifar10Recipe> cifar10_recipe(const Settings& settings, const RunOptions& run,
                                               const Cluster& cluster);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kUntimed = 10;
 constexpr std::int64_t kTurn = 50;
-// Memory for the times of this many steps is reserved before the first step.
+// Memory for the times of up to this number of steps is reserved before the first step.
 constexpr std::int64_t kReserved = 1 << 16;
 constexpr double kForever = 1e9;
 
@@ -36,15 +36,15 @@ double median(Seconds times) {
 }
 double median_us(Seconds times) { return median(std::move(times)) * 1e6; }
 
-/// The limit on the timed steps of one kind and shape: a number or a time, whichever is reached
-/// first.
+/// The limits on the timed steps of one kind and shape. Timing ends when the number of steps or the
+/// seconds are reached.
 struct Limit {
   std::int64_t steps = 0;
   double seconds = 0;
 };
 
-/// Steps of one kind, which take turns with steps of another kind: the times that are compared
-/// differ by less than a core's clock, which may change by half within a second.
+/// Times steps of one kind. Two kinds take short turns, since the clock rate of a core may change
+/// by half within a second: so both kinds run at nearly the same clock rates.
 class TimedSteps {
  public:
   TimedSteps(const Limit& limit, std::function<void()> step)
@@ -79,13 +79,13 @@ class TimedSteps {
 
 TimedSteps own_steps(Session& session, const Graph& graph, const FetchGraph& fetch,
                      const Limit& limit) {
-  // X and this worker's own W keep these values.
+  // X and the local W are filled once, and keep these values.
   session.evaluate_in_place(graph, {&fetch.own, 1},
                             [&](Feed& feed) { feed.normal(fetch.x).normal(fetch.own_w); });
   return {limit, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); }};
 }
 
-// Times the local steps; one process has no others.
+// Times the local steps alone, since one process fetches nothing.
 void measure_alone(Session& session, const Graph& graph, const FetchShape& shape,
                    const FetchGraph& fetch, const Limit& limit) {
   TimedSteps own = own_steps(session, graph, fetch, limit);
@@ -116,7 +116,7 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   session.report(section, "remote_mean_us", mean(remote.times()) * 1e6);
 }
 
-// The help of a flag that is part of a shape.
+// Returns the help text of a flag that sets part of a shape.
 std::string help_of_shape(const char* what) {
   return fmt::format("The number of {}; with this flag, one shape only", what);
 }
@@ -170,8 +170,9 @@ Limit limit_of(const Settings& settings) {
   return {.steps = by_time ? INT64_MAX : settings[own.steps], .seconds = settings[own.seconds]};
 }
 
-// Adds a small number and subtracts it again by turns. It is too small to matter in a result, and
-// large enough to change every value near 1.
+// Adds a small number to all values when `time` is even, and subtracts the number when `time` is
+// odd. The number is too small to matter in a result, and large enough to change every value near
+// 1.
 void change_all(std::int64_t time, std::span<float> values) {
   constexpr float kStep = 0x1p-20f;
   const float change = time % 2 == 0 ? kStep : -kStep;
@@ -236,7 +237,7 @@ class FetchModel : public Model {
     session_options.examples_per_step = 1;
     session_options.unit = "steps";
     for (const FetchShape& shape : shapes) parts.push_back(build_fetch(graph, shape));
-    RunOptions endless = run;  // no step of fetch counts as a global one
+    RunOptions endless = run;  // the steps of fetch are not global steps
     endless.steps.reset();
     endless.seconds.reset();
     Session session(graph, cluster, endless, session_options);

@@ -53,7 +53,8 @@ bool is_folder_itself(const fs::directory_entry& entry) {
   return entry.is_directory(ignored);
 }
 
-// A class may be named "train", too: then its folder holds images, and no folders.
+// True for a folder that holds folders. A class may also be named "train", but its folder holds
+// only images.
 bool is_folder_of_classes(const fs::path& path) {
   return is_folder(path) && holds(path, is_folder_itself);
 }
@@ -66,14 +67,15 @@ bool is_folder_of_images(const Settings& settings) {
   return is_folder(data) && !holds(data, is_binary_file);
 }
 
-// A path that does not exist may be a pattern.
+// Returns true also for a path that does not exist, since it may be a pattern of binary files.
 bool holds_binary_files(const fs::path& path) {
   std::error_code ignored;
   if (is_folder(path)) return holds(path, is_binary_file);
   return path.extension() == kBinaryEnding || !fs::exists(path, ignored);
 }
 
-// CIFAR-10's binary files have the names of their classes in a file beside them.
+// Returns the names of the classes from the file that CIFAR-10 has beside its binary files; none if
+// there is no such file.
 std::vector<std::string> names_beside(const std::string& data) {
   const fs::path folder = is_folder(data) ? fs::path(data) : fs::path(data).parent_path();
   std::ifstream file(folder / "batches.meta.txt");
@@ -102,7 +104,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 /// The files or folders for training and for evaluation; `evaluation` is empty when there are none.
 struct Paths {
   std::vector<std::string> training, evaluation;
-  std::vector<std::string> left_out = {};  // names in the folder that holds both
+  std::vector<std::string> left_out = {};  // other names in the folder that holds both
 };
 
 Paths binary_paths(const std::string& data) {
@@ -119,7 +121,7 @@ Paths binary_paths(const std::string& data) {
   return paths;
 }
 
-// The files of CIFAR-10 and CIFAR-100 in the form for Python.
+// Throws kUsage for a folder with the files of CIFAR-10 or CIFAR-100 in the form for Python.
 void refuse_python_files(const std::string& folder) {
   for (const char* name : {"batches.meta", "meta"}) {
     if (!fs::is_regular_file(fs::path(folder) / name)) continue;
@@ -134,7 +136,8 @@ constexpr const char* kTrain = "train";
 constexpr const char* kTests[] = {"test", "val", "valid", "validation"};
 constexpr const char* kTestNames = "'test', 'val', 'valid' or 'validation'";
 
-// A folder that holds folders is not a class, but a part whose name this program does not know.
+// Throws kUsage for a folder that holds only folders: it is no class, but a part of the data with
+// an unknown name.
 void refuse_unknown_parts(const fs::path& folder) {
   for (const std::string& name : names_in(folder)) {
     const std::vector<std::string> inside = names_in(folder / name);
@@ -182,7 +185,7 @@ struct Sources {
   std::vector<std::string> notes = {};
 };
 
-// "a, b, c, d, e and 3 more"
+// Returns a text such as "a, b, c, d, e and 3 more".
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
   const std::size_t shown = std::min(names.size(), kShown);
@@ -202,7 +205,7 @@ void note_images(Sources& sources, const RecordSource& images, const std::string
   note_left_out(sources, path, images.left_out());
 }
 
-// Notes the classes that are trained and have no image in the evaluation.
+// Notes the classes of the training data that have no folder in the data for evaluation.
 void note_lacking(Sources& sources, const std::string& path) {
   std::vector<std::string> lacking = sources.training->classes();
   std::erase_if(lacking, [&](const std::string& name) { return is_folder(fs::path(path) / name); });
@@ -221,7 +224,8 @@ std::shared_ptr<const RecordSource> open_folder(const std::vector<std::string>& 
   return image_folder(paths.front(), classes);
 }
 
-// Opens what a flag names; errors name the flag.
+// Calls `open`, which opens what a flag names. Errors except kDataLoss become kUsage errors that
+// name the flag.
 void open_named(const char* flag, const std::string& path, bool folder,
                 const std::function<void()>& open) {
   try {
@@ -251,7 +255,7 @@ Sources open_data(const Settings& settings, bool folder) {
   const auto open = folder ? open_folder : open_files;
   Sources sources;
   std::string evaluated = eval_data;
-  // A run that only evaluates uses its images as the training source, too.
+  // In a run that only evaluates, --data and --eval-data name the same images.
   open_named(data == eval_data ? "--eval-data" : "--data", data, folder, [&] {
     const Paths paths = folder ? folder_paths(data, !eval_data.empty()) : binary_paths(data);
     sources.training = open(paths.training, {});
@@ -274,8 +278,8 @@ Sources open_data(const Settings& settings, bool folder) {
   return sources;
 }
 
-/// Says which records are left out. Several pipelines may read the same images and find the same
-/// record bad: it is named once.
+/// Prints which records are left out. Several pipelines may read the same images and find the same
+/// record bad; each bad record is named once.
 class LeftOutRecords {
  public:
   void say(const std::string& what) {
@@ -289,7 +293,8 @@ class LeftOutRecords {
   std::set<std::string> said_;
 };
 
-// Training and evaluation both begin with this pipeline: pixels of one size, kept in memory.
+// Returns the beginning of the pipelines for training and for evaluation: images as pixels of one
+// size, kept in memory.
 Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Settings& settings,
                    const ImageUse& use, bool folder) {
   const ImageSettings own;
@@ -302,7 +307,8 @@ Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Sett
       .on_bad([left_out](const std::string& what) { left_out->say(what); });
 }
 
-// A folder lists its images class after class, so a small pool would hold a single class.
+// Returns the shuffle pool. For a folder it holds all images: they are listed class after class, so
+// a small pool would hold a single class.
 std::int64_t pool_of(const Settings& settings, const ImageUse& use, const Pipeline& pipeline,
                      bool folder) {
   if (const std::int64_t given = settings[ImageSettings().shuffle_pool]; given > 0) return given;

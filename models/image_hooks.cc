@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kRateEvery = 10, kTermsEvery = 100;  // own steps
 
-// Returns the value below which this share of the values lies.
+// Returns the value below which about the share `part` of the values lies.
 double percentile(std::vector<float>& values, double part) {
   const auto at = values.begin() + std::lround(part * double(values.size() - 1));
   std::ranges::nth_element(values, at);

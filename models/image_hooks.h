@@ -18,11 +18,11 @@ struct LossTerm {
   std::string name;
   Value value;  // a float32 scalar
 };
-/// These are for SessionOptions::watch.
+/// Returns the values of the terms, for SessionOptions::watch.
 std::vector<Value> values_of(const std::vector<LossTerm>& terms);
 
-/// Prints `step 10, loss = 4.66 (2514.3 images/s; 0.051 s/step)` every 10 own steps, with the
-/// images of all towers, and every 100 the terms of the loss and their total.
+/// Prints `step 10, loss = 4.66 (2514.3 images/s; 0.051 s/step)` every 10 own steps, where images
+/// of all towers count. Every 100 own steps, prints the terms of the loss and their total.
 class ImagesPerSecond : public Hook {
  public:
   /// The session must watch the terms. `batch` is the number of images in a tower's batch.
@@ -44,7 +44,7 @@ class ImagesPerSecond : public Hook {
 };
 
 /// Prints at the end `elapsed 61.2 s, 0.049 to 0.055 s/step (5% to 95% of the steps)`: the time
-/// since the first step began, and the 5th and the 95th percentile of the time of this task's
+/// since the first run began, and the 5th and the 95th percentile of the times of this task's
 /// steps.
 class ElapsedTime : public Hook {
  public:

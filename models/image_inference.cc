@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kBatch = 100;
 
-// A checkpoint that was trained on CIFAR-10's binary files may have no names of classes.
+// Returns the names of the classes. A checkpoint that was trained on CIFAR-10's binary files may
+// have no names; then the classes are named by their numbers.
 std::vector<std::string> classes_of(const SavedModel& saved) {
   if (const auto known = saved.data_names.find("classes"); known != saved.data_names.end()) {
     return known->second;
@@ -38,7 +39,7 @@ void check_steps(const SavedModel& saved, const ImageUse& use) {
                           saved.path, fmt::join(known->second, "; "), fmt::join(steps, "; ")));
 }
 
-// Classes of the same probability keep their order.
+// Returns the `count` most probable classes. Classes of the same probability keep their order.
 std::vector<std::size_t> most_probable(std::span<const float> probabilities, std::size_t count) {
   std::vector<std::size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

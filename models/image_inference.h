@@ -1,4 +1,4 @@
-// Inference of the image models: the classes of new images, with their probabilities.
+// Inference of the image models: finds the most probable classes of new images.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,20 @@
 
 namespace paceline::models {
 
-/// An image model as it is used.
+/// How an image model classifies images.
 struct ImageClassifier {
   ImageUse use;
   EvaluateWith with = EvaluateWith::kVariables;
-  std::map<std::string, std::string> modules = {};  // PredictorOptions'
+  std::map<std::string, std::string> modules = {};  // for PredictorOptions::modules
   /// Builds the graph for batches of `batch` images.
   std::function<Classifier(Graph&, std::int64_t classes, std::int64_t batch)> build;
 };
 
-/// Model::inference of an image model.
+/// The result of Model::inference for an image model.
 Inference image_inference();
-/// Model::infer of an image model. A row has the file, and for each of the `top` most probable
-/// classes its name (its number, where the checkpoint knows no names) and its probability.
+/// Does Model::infer for an image model. A row has the name of the file and, for each of the `top`
+/// most probable classes, name and probability of the class. A class has its number as its name
+/// where the checkpoint tells no names.
 void infer_images(const InferenceRequest& request, const ImageClassifier& model);
 
 }  // namespace paceline::models

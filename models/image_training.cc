@@ -24,7 +24,8 @@ double cross_entropy(std::span<const float> logits, std::int32_t label) {
   return std::log(sum) + largest - double(logits[std::size_t(label)]);
 }
 
-// The first of equal logits counts, as in arg_max.
+// True if the label has the largest logit. Among equal logits, the first counts as the largest, as
+// in arg_max.
 bool is_right(std::span<const float> logits, std::int32_t label) {
   return std::ranges::max_element(logits) - logits.begin() == label;
 }
@@ -97,7 +98,7 @@ struct ImageEvaluation::State {
   Pipeline images;
   EvaluateWith with;
   Evaluation last = {};
-  double best = -1;  // precision; none yet
+  double best = -1;  // the best precision; −1: none yet
   std::int64_t best_at = 0;
 
   void tell(Session& session) const {

@@ -11,7 +11,7 @@
 namespace paceline::models {
 namespace {
 
-// `count` grey images with labels 0, 1, …, 9, 0, …
+// Returns `count` grey images with labels 0, 1, …, 9, 0, …
 Pipeline grey_images(std::int64_t count, std::int64_t batch) {
   std::vector<std::int32_t> labels;
   for (std::int64_t i = 0; i < count; ++i) labels.push_back(std::int32_t(i % 10));
@@ -21,7 +21,8 @@ Pipeline grey_images(std::int64_t count, std::int64_t batch) {
   return images;
 }
 
-// A classifier whose logits are one bias for each class, whatever the image.
+// Returns a classifier whose logits do not depend on the image: 0 for all classes but the last,
+// `of_last` for the last one.
 Classifier biased_classifier(Graph& graph, std::int64_t batch, float of_last) {
   Classifier classifier{.images = graph.input("images", {batch, 3, 32, 32}), .logits = {}};
   std::vector<float> biases(10, 0.0f);

@@ -1,4 +1,4 @@
-// The image models have the sizes of the reports.
+// Tests that the image models have the sizes, losses and learning rates of the published models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@ constexpr std::int64_t kDefaultSteps = 100'000;
 // The largest β of Adam; with β = 1 Adam would divide by zero.
 constexpr double kMostBeta = 0.999999;
 
-/// Prints `Step: 70 1.79 steps/sec, loss 1.0042` every `every` own steps. If `every` is 0, it
+/// Prints `Step: 70 1.79 steps/sec, loss 1.0042` every `every` own steps. If `every` is 0, the hook
 /// prints after 10 steps and then at most one line a second.
 class StepsPerSecond : public Hook {
  public:

@@ -187,7 +187,7 @@ TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
   std::filesystem::remove_all(folder);
 }
 
-// The shapes that a checkpoint of the graph would hold.
+// Returns the shapes of the variables that a checkpoint of the graph would hold.
 SavedShapes saved_shapes(const Graph& graph) {
   SavedShapes shapes;
   for (const auto& node : graph.nodes()) {
@@ -205,7 +205,8 @@ std::vector<std::string> texts_of(const std::vector<NamedValue>& values) {
   return texts;
 }
 
-// Returns the model whose checkpoint has the variables of `trained`, whatever its settings were.
+// Returns the graph for inference that the model builds from a checkpoint with the variables of
+// `trained`.
 InferenceGraph inference_of(const Model& model, const Graph& trained,
                             const std::vector<std::int64_t>& sizes) {
   const SavedShapes saved = saved_shapes(trained);

@@ -1,4 +1,4 @@
-// Perplexity: a language model is as uncertain as if it chose evenly among this number of words.
+// Perplexity. A language model of perplexity P is as uncertain as a uniform choice among P words.
 #pragma once
 
 #include <array>
@@ -8,7 +8,8 @@
 
 namespace paceline::models {
 
-/// exp(costs ÷ time steps): costs are sums over time, means over the batch.
+/// exp(sum of costs ÷ number of time steps). A cost is summed over the time steps of a batch, and
+/// is the mean over its rows.
 class Perplexity {
  public:
   void add(double cost, std::int64_t time_steps) {
@@ -25,15 +26,16 @@ class Perplexity {
   std::int64_t time_steps_ = 0;
 };
 
-/// The perplexities over the first and over the last steps of a training, across epochs. Adding a
-/// step allocates no memory.
+/// The perplexity over the first steps and over the last steps of a training, across epochs. Adding
+/// a step allocates no memory.
 class PerplexityEnds {
  public:
-  /// The steps at either end; fewer if a training has fewer.
+  /// The number of steps at either end, or all steps of a shorter training.
   static constexpr std::size_t kSteps = 10;
 
   void add(double cost, std::int64_t time_steps);
-  /// Return the perplexity over the first and over the last steps; nothing before the first step.
+  /// first() and last() return the perplexity over the first and over the last steps. They return
+  /// nothing before the first step.
   std::optional<double> first() const;
   std::optional<double> last() const;
 
@@ -43,7 +45,7 @@ class PerplexityEnds {
     std::int64_t time_steps = 0;
   };
   Perplexity first_;
-  std::array<Step, kSteps> last_{};  // a ring
+  std::array<Step, kSteps> last_{};  // a ring buffer
   std::size_t added_ = 0;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 TEST(Perplexity, IsOfTheMeanCostOfAWord) {
   Perplexity perplexity;
-  // Two batches of 20 time steps, at 100 and at 400 on average.
+  // Two batches of 20 time steps, with perplexities 100 and 400.
   perplexity.add(20 * std::log(100.0), 20);
   perplexity.add(20 * std::log(400.0), 20);
   EXPECT_NEAR(perplexity.value(), 200, 1e-9);
@@ -24,7 +24,7 @@ TEST(PerplexityEnds, AreOfTheFirstAndTheLastTenSteps) {
   }
   EXPECT_NEAR(*ends.first(), 900, 1e-9);
   EXPECT_NEAR(*ends.last(), 30, 1e-9);
-  // Five of the last ten steps were added before.
+  // After the next five steps, the last ten steps are five at 30 and five at 270.
   for (int step = 0; step < 5; ++step) ends.add(20 * std::log(270.0), 20);
   EXPECT_NEAR(*ends.last(), 90, 1e-9);
   EXPECT_NEAR(*ends.first(), 900, 1e-9);

@@ -1,4 +1,4 @@
-// Training with products in bfloat16 follows training in float32.
+// Tests that training with products in bfloat16 has almost the losses of training in float32.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 using MakeTraining = std::function<Training(Graph&)>;
 using FeedStep = std::function<void(const Graph&, Feed&)>;
 
-/// The loss of each step of a training that is made anew.
+/// Returns the loss of each step of a new training.
 std::vector<double> losses(DType precision, const MakeTraining& make, const FeedStep& feed,
                            int steps) {
   Graph graph;
@@ -78,7 +78,7 @@ TEST(Precision, TheLossOfPtbInBfloat16IsThatOfFloat32) {
     graph.named("targets", ptb.targets);
     return minimize(ptb.cost, Sgd{1}, {.clip_norm = float(config.max_grad_norm)});
   };
-  // Each word follows from the one before it.
+  // Each target word is a function of its input word, so that the model can learn.
   const FeedStep feed = [](const Graph& graph, Feed& f) {
     const auto inputs = f.data<std::int32_t>(graph.find("inputs"));
     const auto targets = f.data<std::int32_t>(graph.find("targets"));
@@ -98,7 +98,7 @@ TEST(Precision, TheLossOfResnetInBfloat16IsThatOfFloat32) {
     const ResnetGraph resnet = build_resnet(graph, 1, kBatch, true, 4);
     return resnet_minimize(resnet, {.batch = kBatch, .units = 1, .learning_rate = 0.01});
   };
-  // Each class has a colour of its own.
+  // Of four classes, class 0, 1 and 2 each have a brighter channel, so that the model can learn.
   const FeedStep feed = [](const Graph& graph, Feed& f) {
     f.normal(graph.find("images"));
     const auto images = f.data<float>(graph.find("images"));

@@ -29,7 +29,7 @@
 namespace paceline::models {
 namespace {
 
-constexpr std::int64_t kLines = 16;  // that are computed at once
+constexpr std::int64_t kLines = 16;  // the number that is computed at once
 
 Vocabulary vocabulary_of(const SavedModel& saved) {
   const auto words = saved.data_names.find("words");
@@ -49,8 +49,8 @@ std::vector<TextLine> read_lines(const Vocabulary& vocabulary, const std::string
   }
 }
 
-/// Computes the costs of lines, some words of each line at a time. Each line begins without a
-/// state.
+/// Computes the perplexities of lines, some words of each line at a time. For each line the LSTM
+/// states begin at zero.
 class LineCosts {
  public:
   LineCosts(const SavedModel& saved, const PtbConfig& config, std::int32_t end)
@@ -80,7 +80,7 @@ class LineCosts {
     all.insert(all.end(), ptb_.next_states.begin(), ptb_.next_states.end());
     return all;
   }
-  // Word i of the line between two ends; more ends follow.
+  // Returns word i of the sequence <eos>, the words of the line, <eos>, <eos>, …
   std::int32_t word_at(const TextLine& line, std::size_t i) const {
     return i >= 1 && i <= line.ids.size() ? line.ids[i - 1] : end_;
   }
@@ -114,10 +114,10 @@ class LineCosts {
   const Predictor predictor_;
 };
 
-/// Gives a row for each line of the text: its number from 1, its perplexity over its words and its
-/// end, and how many words it has and how many of them are read as <unk>. The words' ids are those
-/// that the checkpoint tells. Throws kFailedPrecondition when it tells none, kUsage when the text
-/// cannot be read.
+/// Gives a row for each line of the text: the number of the line, from 1; the perplexity of its
+/// words and of the <eos> at its end; the number of its words; and how many of these are read as
+/// <unk>. The ids of words come from the checkpoint. Throws kFailedPrecondition when the checkpoint
+/// does not tell its words, and kUsage when the text cannot be read.
 void infer_lines(const InferenceRequest& request, const PtbConfig& config) {
   const Vocabulary vocabulary = vocabulary_of(request.saved);
   const std::vector<TextLine> lines = read_lines(vocabulary, request.data);
@@ -135,12 +135,12 @@ void infer_lines(const InferenceRequest& request, const PtbConfig& config) {
   }
 }
 
-/// One worker's pass over its part of the text, or over the blocks that it gets of a text that is
-/// shared out. It prints its progress ten times.
+/// One worker's pass over its part of the text, or over its blocks of a text that the job shares
+/// out. The progress is printed about ten times.
 class PtbEpoch {
  public:
-  /// A step reads `batch` rows of `unroll` words. Where workers share the text, `steps` are those
-  /// of all workers.
+  /// A step reads `batch` rows of `unroll` words. `steps` is the number of steps in the epoch; if
+  /// workers share the text, all workers make them together.
   PtbEpoch(std::int64_t steps, std::int64_t batch, std::int64_t unroll)
       : steps_(steps),
         batch_(batch),
@@ -148,8 +148,8 @@ class PtbEpoch {
         begun_(Clock::now()),
         next_line_(std::min<std::int64_t>(10, tenth() - 1)) {}
 
-  /// Begins after the first steps of the epoch, whose costs summed to `cost`. If `cost` is NaN, it
-  /// is not known, and the perplexity is that of the steps from now on.
+  /// Begins after the first `step` steps of the epoch, whose costs sum to `cost`. If `cost` is NaN,
+  /// the sum is not known, and the perplexity covers only the steps from now on.
   void begin_at(std::int64_t step, double cost);
   std::int64_t steps_made() const { return made_; }
   double cost() const { return perplexity_.cost(); }
@@ -164,16 +164,17 @@ class PtbEpoch {
     shared_ = batch;
     ++fed_;
   }
-  /// The batches that were fed.
+  /// The number of batches that were fed.
   std::int64_t fed() const { return fed_; }
   /// Notes that the job has no more batches of this epoch for this worker.
   void end_shared() { ended_ = true; }
-  /// The last batch of a text that is shared out, from 0.
+  /// The index, from 0, of the batch that was fed last from a text that is shared out.
   std::int64_t shared_batch() const { return shared_.value_or(0); }
   /// True when this worker has made all its steps of the epoch.
   bool whole() const { return ended_ || made_ == steps_; }
 
-  /// Adds a step; prints `0.104 perplexity: 853.3 speed: 11000 wps` when it is time.
+  /// Adds the cost of a step. Prints a line such as `0.104 perplexity: 853.3 speed: 11000 wps` when
+  /// one is due.
   void add_step(Session& session, double cost);
   double perplexity() const { return perplexity_.value(); }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
@@ -189,21 +190,22 @@ class PtbEpoch {
   std::optional<std::int64_t> shared_;
   bool ended_ = false;
   std::int64_t next_line_;
-  std::int64_t timed_from_ = 0;  // time steps
+  std::int64_t timed_from_ = 0;  // the time steps before this process began the epoch
   Perplexity perplexity_;
 };
 
-/// Training of ptb: epochs over this worker's part of the text, validation, test. Towers go through
-/// equal parts of it side by side, each with an LSTM state of its own. Where the job shares out the
-/// text, the worker reads the blocks that it is given, and its states begin anew with each block.
+/// Trains ptb: epochs over this worker's part of the text, each followed by validation, and a test
+/// at the end. Towers read equal parts of the worker's part side by side, each with its own LSTM
+/// states. If the job shares out the text, the worker reads the blocks that it is given, and its
+/// states begin anew with each block.
 class PtbTraining {
  public:
   PtbTraining(const PtbConfig& config, const std::string& folder, const Cluster& cluster,
               const RunOptions& run);
   /// Trains for epochs until their number, --steps or --seconds is reached. An epoch that is cut
-  /// short is not validated. Only a run that ends by epochs ends with a test, by the chief, after
-  /// all workers have ended. A device that computes nothing makes no test, which takes a step for
-  /// each word.
+  /// short is not validated. Only if the run ends by its number of epochs does the chief make a
+  /// test, after all workers have ended. A simulated device that computes nothing makes no test,
+  /// since a test takes a step for each word.
   void run();
 
  private:
@@ -211,7 +213,7 @@ class PtbTraining {
   /// a worker that was restarted, the position that its own steps have reached.
   struct Begin {
     std::int64_t epoch = 0, step = 0;
-    double cost = 0;  // of the steps before; NaN: not known
+    double cost = 0;  // the sum over the steps before; NaN: not known
     bool keep_state = false;
   };
   Begin begin();
@@ -221,23 +223,23 @@ class PtbTraining {
   /// Throws kInvalidArgument unless the shared batches of the checkpoint are those of this run.
   void check_same_batches() const;
   void tell_position(TaskPosition& position) const;
-  /// Returns false when training has ended for good within the epoch.
+  /// Trains from `begin` to the end of the epoch. Returns false when training has ended for good.
   bool run_epoch(std::int64_t epoch, const Begin& begin);
   bool train();
   void say_epoch();
-  /// Returns the next batch of the epoch that is under way; none at its end.
+  /// Returns the next batch of the epoch that is under way; nothing at its end.
   std::optional<std::int64_t> next_batch(Feed& feed);
   std::optional<std::int64_t> next_shared_batch(Feed& feed);
   void report_training(const PtbEpoch& epoch);
   void validate(std::int64_t epoch);
   void test();
-  /// The perplexity of a text on the newest variables, with states that begin at zero. Its batches
-  /// have `rows` rows of `time_steps` words.
+  /// Returns the perplexity of a text with the newest variables and states that begin at zero. A
+  /// batch has `rows` rows of `time_steps` words.
   double evaluate(const TextBatches& batches, std::int64_t time_steps, std::int64_t rows);
 
-  /// The rows of a step's batches, of all towers.
+  /// The number of rows in a step, of all towers together.
   std::int64_t rows() const { return config_.batch * std::int64_t(data_.train.size()); }
-  /// The steps of an epoch.
+  /// The number of steps in an epoch.
   std::int64_t steps() const { return data_.train.front().size(); }
 
   PtbConfig config_;
@@ -245,14 +247,14 @@ class PtbTraining {
   bool by_epochs_;
   bool computes_;  // true: the device computes; false: it only takes the time
   int workers_;
-  std::optional<SharedBatches> shared_;  // the batches of a text that the job shares out
-  float carry_ = 0;                      // of the next step's states
+  std::optional<SharedBatches> shared_;  // set if the job shares out the text
+  float carry_ = 0;                      // the next step's PtbGraph::carry
   Graph graph_;
   PtbGraph ptb_;                   // for batches of any size
-  std::optional<PtbEpoch> epoch_;  // under way, or the last one
+  std::optional<PtbEpoch> epoch_;  // the epoch under way, or the last one
   std::int64_t epoch_number_ = 0, next_epoch_ = 0;
   PerplexityEnds ends_;
-  Session session_;  // declared last: it asks for the position until it ends
+  Session session_;  // declared last, since it calls tell_position() until it ends
 };
 
 void PtbEpoch::begin_at(std::int64_t step, double cost) {
@@ -265,7 +267,8 @@ void PtbEpoch::begin_at(std::int64_t step, double cost) {
 
 void PtbEpoch::add_step(Session& session, double cost) {
   perplexity_.add(cost, unroll_);
-  // The program of Zaremba et al. prints at steps 10, 10 + a tenth, …, counted from 0.
+  // Lines are due as in the program of Zaremba et al.: at steps 10, 10 + a tenth of the epoch, …,
+  // counted from 0.
   const std::int64_t made = made_++;
   const std::int64_t step = shared_.value_or(made);
   if (step < next_line_) return;
@@ -281,8 +284,9 @@ std::string PtbEpoch::line(std::int64_t step) const {
 
 constexpr std::chrono::seconds kProgressEvery{5};
 
-// Blocks should be long, since states begin anew with each block, and short, since a slow worker
-// may hold one at the end of an epoch.
+// The size of blocks is a compromise. Long blocks are good, since states begin anew with each
+// block. Short blocks are good, since at the end of an epoch others may wait for a slow worker's
+// block.
 constexpr std::int64_t kMostOfBlock = 16, kLeastBlocksOfWorker = 4;
 
 std::int64_t block_of(std::int64_t batches, int workers) {
@@ -381,7 +385,8 @@ PtbTraining::Begin PtbTraining::begin() {
   return {.epoch = made / size, .step = made % size, .cost = std::nan("")};
 }
 
-// The position counts batches. With other batches, training goes on after as many words.
+// A position counts batches. If batches have another size now, training goes on after the same
+// number of words.
 std::optional<PtbTraining::Begin> PtbTraining::begin_of_other_batches() {
   const auto& saved = session_.position().numbers;
   const auto rows = saved.find("rows"), unroll = saved.find("unroll");
@@ -408,7 +413,8 @@ void PtbTraining::check_same_batches() const {
                   rows->second, unroll->second, this->rows(), config_.unroll));
 }
 
-// A run in which each worker has a part of its own goes on after as much of the text.
+// If the text is shared out, the saved batch is that of one worker's share, so that a later run in
+// which each worker has its own part of the text goes on after the same share of the text.
 void PtbTraining::tell_position(TaskPosition& position) const {
   position.numbers["rows"] = rows();
   position.numbers["unroll"] = config_.unroll;
@@ -465,7 +471,8 @@ std::optional<std::int64_t> PtbTraining::next_batch(Feed& feed) {
   return epoch_->next_batch();
 }
 
-// The batches that a lost worker has left of an earlier epoch are read in this one.
+// Returns also batches of an earlier epoch, which a lost worker has left: they are read in this
+// epoch.
 std::optional<std::int64_t> PtbTraining::next_shared_batch(Feed& feed) {
   const auto next = shared_->next(feed.record_blocks());
   if (next && next->epoch <= epoch_number_) {

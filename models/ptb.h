@@ -1,4 +1,5 @@
-// ptb: a word language model (Penn Treebank), small, medium, large.
+// The model ptb: an LSTM language model of words (Penn Treebank) in the sizes small, medium and
+// large.
 #pragma once
 
 #include "models/model.h"

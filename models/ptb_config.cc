@@ -38,8 +38,8 @@ PtbConfig config_of_size(const std::string& size) {
   return config;
 }
 
-// A setting whose usual value depends on the size of the model. Whole numbers must be at least 1,
-// others at least 0.
+// Returns a setting whose default may depend on the size of the model. By default, whole numbers
+// must be at least 1, other numbers at least 0.
 template <typename Number>
 Setting<Number> number_setting(const char* name, Number value, const char* default_text,
                                const char* help, double least = std::integral<Number> ? 1 : 0,
@@ -94,7 +94,7 @@ struct PtbSettings {
       "vocabulary", 10000, "", "Number of words in the vocabulary, the most frequent ones");
 };
 
-// Changes the size's value to the one that the user gave.
+// Sets `value` to the value of the setting, if the user gave one.
 template <typename T>
 void take(const Settings& settings, const Setting<T>& setting, T& value) {
   if (settings.given(setting)) value = settings[setting];

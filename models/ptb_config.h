@@ -1,4 +1,5 @@
-// The sizes of the ptb language model (Zaremba et al., arXiv 1409.2329).
+// The configuration of the ptb language model, with the published sizes (Zaremba et al., arXiv
+// 1409.2329).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct PtbConfig {
   std::int64_t batch = 20;
   std::int64_t vocabulary = 10000;
 
-  /// The factor on the learning rate: rate_decay^max(epoch + 1 − full_rate_epochs, 0), epochs from
-  /// 0.
+  /// The factor on the learning rate in an epoch, from 0: rate_decay^max(epoch + 1 −
+  /// full_rate_epochs, 0).
   double rate_factor(std::int64_t epoch) const;
 };
 
@@ -32,7 +33,8 @@ struct PtbConfig {
 Setting<std::string> ptb_data_setting();
 /// The settings of ptb.
 std::vector<AnySetting> ptb_settings();
-/// The configuration of the size, changed by the other settings that were given.
+/// The configuration of the size that the settings name, changed by the other settings that were
+/// given.
 PtbConfig ptb_config(const Settings& settings);
 
 }  // namespace paceline::models

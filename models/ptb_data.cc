@@ -30,7 +30,8 @@ TextBatches batches_of(const std::string& path, std::vector<std::int32_t> stream
   }
 }
 
-// Returns a tower's rows of a text that is laid out in the rows of all towers together.
+// Cuts the text into rows for all towers together, and returns the part with the rows of this
+// tower.
 std::vector<std::int32_t> rows_of_tower(const std::vector<std::int32_t>& text, std::int64_t rows,
                                         int tower, int towers) {
   if (towers == 1) return text;

@@ -10,19 +10,20 @@
 namespace paceline::models {
 
 struct PtbData {
-  /// The batches of each tower. All of them together have the rows of one device with a batch as
-  /// large as theirs.
-  std::vector<TextBatches> train;       // of this worker's part of the text, or of all of it
-  TextBatches valid;                    // of this worker's part
-  TextBatches test;                     // all of it, one row, one step
-  std::vector<std::string> words = {};  // of the vocabulary, by id
+  /// The batches of each tower. Together, the towers read the rows that one device would read with
+  /// a batch as large as all their batches.
+  /// They are batches of this worker's part of the text, or of the whole text if it is shared out.
+  std::vector<TextBatches> train;
+  TextBatches valid;                    // batches of this worker's part of the text
+  TextBatches test;                     // the whole text in batches of one word
+  std::vector<std::string> words = {};  // the words of the vocabulary, by id
   /// Lines for the user: how many tokens of the texts are read as <unk>.
   std::vector<std::string> notes = {};
 };
 
-/// Reads ptb.train.txt, ptb.valid.txt and ptb.test.txt of `folder`; the vocabulary is the training
-/// text's. If the job shares out the training text, each worker has all of it. Throws kNotFound,
-/// kDataLoss, and kInvalidArgument when a part gives no batch, each naming the file.
+/// Reads ptb.train.txt, ptb.valid.txt and ptb.test.txt in `folder`. The vocabulary is that of the
+/// training text. If the job shares out the training text, each worker has all of it. Throws
+/// kNotFound, kDataLoss, and kInvalidArgument when a part gives no batch, each naming the file.
 PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers,
                  int towers = 1, bool shared = false);
 

@@ -19,7 +19,7 @@ Value word_table(Graph& graph, const PtbConfig& config) {
   return graph.variable("embedding", {config.vocabulary, config.hidden}, uniform_of(config));
 }
 
-// x (T,N,H) with states (N,H).
+// An LSTM layer: x (T,N,H) from states h and c (N,H).
 LstmOutput lstm_from(Value x, Value h, Value c, const PtbConfig& config) {
   Graph& graph = x.graph();
   const std::int64_t hidden = config.hidden;
@@ -28,7 +28,8 @@ LstmOutput lstm_from(Value x, Value h, Value c, const PtbConfig& config) {
   return lstm(x, h, c, weights, biases);
 }
 
-// x (T,N,H) → (T,N,H). Without `carry` the state always goes on.
+// An LSTM layer with local states: x (T,N,H) → (T,N,H). Without `carry`, the states always go on
+// from step to step.
 Value lstm_layer(Value x, Value carry, const PtbConfig& config) {
   Graph& graph = x.graph();
   const Shape state{x.shape()[1], config.hidden};

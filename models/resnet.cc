@@ -117,7 +117,7 @@ ImageUse resnet_use(const Settings& settings, const RunOptions& run) {
   return ImageUse::resnet(settings[ResnetSettings{}.batch], 100, run.seed);
 }
 
-// The graph that trains and evaluates.
+// Builds the graph by which the model trains and evaluates, with an open batch.
 ResnetGraph open_resnet(Graph& graph, const ResnetConfig& config, std::int64_t classes) {
   return build_resnet(graph, config.units, graph.open("batch", config.batch), true, classes);
 }

@@ -12,7 +12,7 @@
 namespace paceline::models {
 namespace {
 
-constexpr double kSlope = 0.1;  // of leaky ReLUs
+constexpr double kSlope = 0.1;  // of the leaky ReLUs
 constexpr int kStages = 3;
 constexpr BatchNormOptions kNorm{.momentum = 0.9, .epsilon = 1e-3};
 
@@ -23,7 +23,7 @@ class ResnetBuilder {
     norm_.training = training;
   }
 
-  // 3×3: x (N,C,H,W) → (N,channels,H/stride,W/stride).
+  // A 3×3 convolution: x (N,C,H,W) → (N,channels,H/stride,W/stride).
   Value conv(Value x, std::string_view name, std::int64_t channels, std::int64_t stride = 1) {
     const auto scope = graph_.scope(name);
     const double stddev = std::sqrt(2.0 / double(3 * 3 * channels));
@@ -36,7 +36,8 @@ class ResnetBuilder {
   Value norm(Value x, std::string_view name) { return batch_norm(x, name, norm_); }
   Value activated(Value x, std::string_view name) { return leaky_relu(norm(x, name), kSlope); }
 
-  // The first unit of the network shares its activation with the shortcut.
+  // A unit: two convolutions beside a shortcut. In the first unit of the network, the shortcut
+  // takes the activated x; in all others, x itself.
   Value unit(Value x, std::string_view name, std::int64_t channels, std::int64_t stride,
              bool first) {
     const auto scope = graph_.scope(name);
@@ -46,7 +47,8 @@ class ResnetBuilder {
   }
 
  private:
-  // Returns x as it is, or its means over stride × stride pixels between channels of zeros.
+  // Returns x itself if it has `channels` channels. Otherwise returns the means of x over stride ×
+  // stride pixels, with channels of zeros added on both sides.
   static Value shortcut(Value x, std::int64_t channels, std::int64_t stride) {
     const std::int64_t more = channels - x.shape()[1];
     if (more == 0) return x;

@@ -1,4 +1,4 @@
-// Models on towers.
+// Tests of models on towers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,8 @@
 namespace paceline::models {
 namespace {
 
-// Returns a cluster of simulated devices that compute, however few cores there are.
+// Returns a process with this number of towers: simulated devices that compute, so the number of
+// cores does not limit them.
 Cluster with_towers(int towers) {
   Cluster cluster;
   cluster.towers = towers;
@@ -29,14 +30,14 @@ RunOptions quiet_run() {
   return run;
 }
 
-// Returns element i of example n: of the target if `target`, else of the input.
+// Returns element i of the target of example n if `target` is true, else of its input.
 float element(bool target, std::int64_t n, std::int64_t i) {
   std::uint64_t state = std::uint64_t((n * 4096 + i) * 2 + (target ? 1 : 0)) * 0x9E3779B97F4A7C15u;
   state = (state ^ (state >> 31)) * 0xBF58476D1CE4E5B9u;
   return float(state >> 40) / float(1 << 24) - 0.5f;
 }
 
-// Examples are the same in every batch size.
+// Fills the input with examples that do not depend on how they are divided into batches.
 void fill(Feed& feed, Value input, bool target) {
   const std::int64_t batch = input.shape()[0], size = input.shape().elements() / batch;
   const auto values = feed.data<float>(input);

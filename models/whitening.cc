@@ -10,10 +10,11 @@ namespace {
 
 constexpr double kSmallestVariance = 5e-4;
 constexpr int kMostSweeps = 50;
-// Rotations end when the squares off the diagonal are a smaller share than this of all squares.
+// Rotations end when the squares of the elements off the diagonal are at most this share of the
+// squares of all elements.
 constexpr double kRotationEnd = 1e-24;
 
-/// A symmetric matrix that rotations bring towards a diagonal one.
+/// Makes a symmetric matrix diagonal by rotations, and so finds its eigenvectors.
 class JacobiRotations {
  public:
   JacobiRotations(std::vector<double> matrix, std::size_t n)
@@ -52,7 +53,7 @@ class JacobiRotations {
     return beside <= kRotationEnd * all;
   }
 
-  // Makes elements (p,q) and (q,p) zero.
+  // Rotates rows and columns p and q so that elements (p,q) and (q,p) become zero.
   void rotate(std::size_t p, std::size_t q) {
     const double apart = matrix_[p * n_ + q];
     if (apart == 0) return;
@@ -74,7 +75,7 @@ class JacobiRotations {
   const std::size_t n_;
 };
 
-/// The sums of p·pᵀ over patches p.
+/// Adds up p·pᵀ over patches p of images.
 class PatchProducts {
  public:
   explicit PatchProducts(const Shape& images)
@@ -105,7 +106,7 @@ class PatchProducts {
   }
 
  private:
-  // Copies the patch whose corner is at `corner`, in the order of a filter's weights.
+  // Copies the patch whose upper left corner is at `corner`, in the order of a filter's weights.
   void take(const float* corner, std::vector<double>& patch) const {
     double* to = patch.data();
     for (std::int64_t c = 0; c < channels_; ++c) {
@@ -125,7 +126,7 @@ class PatchProducts {
 
   const std::int64_t channels_, height_, width_;
   const std::size_t size_;
-  std::vector<double> sums_;  // on the diagonal and below
+  std::vector<double> sums_;  // only the diagonal and the elements below it
   std::int64_t count_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// The filters of a first layer that whitens small patches of images: their outputs are not
-// correlated and have variance 1 over the images that they were made from.
+// The filters of a first layer that whitens small patches of images. Over the images that the
+// filters were made from, the outputs of the first half of them are uncorrelated, with a mean
+// square of nearly 1. The other half are the same filters negated.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace paceline::models {
 
-/// The eigenvalues of a symmetric matrix, and a vector of length 1 for each.
+/// The eigenvalues of a symmetric matrix, and an eigenvector of length 1 for each of them.
 struct Eigensystem {
   std::vector<double> values;
   std::vector<std::vector<double>> vectors;
@@ -27,10 +28,12 @@ constexpr std::int64_t whitening_filter_count(std::int64_t channels) {
   return 2 * channels * kPatch * kPatch;
 }
 
-/// Filters (2·C·4, C, 2, 2) for images (N,C,H,W): the eigenvectors of E[p·pᵀ] over all patches p of
-/// 2 × 2 pixels, each divided by √(eigenvalue + 5e-4), then the same ones negated.
+/// Returns the filters (2·C·4,C,2,2) for images (N,C,H,W): the eigenvectors of the mean of p·pᵀ
+/// over all patches p of 2 × 2 pixels, each divided by √(eigenvalue + 5e-4), then the same filters
+/// negated.
 Tensor whitening_filters(const Tensor& images);
-/// Returns the filters for the first batch of a pipeline.
+/// Returns the filters for the first batch of a pipeline. Throws kInvalidArgument when there is
+/// none.
 Tensor whitening_filters(const Pipeline& images);
 
 }  // namespace paceline::models

@@ -31,7 +31,8 @@ TEST(Eigensystem, SolvesItsMatrix) {
   }
 }
 
-// The output of filter `filter` for the patch whose corner is at (y,x) of image i.
+// Returns the output of filter `filter` for the patch of image i whose upper left corner is at
+// (y,x).
 double output(const Tensor& filters, std::int64_t filter, const Tensor& images, std::int64_t i,
               std::int64_t y, std::int64_t x) {
   const std::int64_t extent = images.shape()[2];

@@ -1,5 +1,5 @@
-// Training by the core library alone (paceline::core): without flags, pages and predictions. The
-// program says itself what the job is, and looks at the run by an observer of its own.
+// Trains with the core library alone (paceline::core), without flags, pages and predictions. The
+// program describes the job itself, and watches the run with its own observer.
 #include <paceline/observer.h>
 #include <paceline/ops.h>
 #include <paceline/session.h>
@@ -11,7 +11,7 @@
 
 using namespace paceline;
 
-// Prints a line a second, and one when the session ends.
+// Prints a line about once a second, and one when the session ends.
 class Watch : public SessionObserver {
  public:
   bool wants_progress() const override { return true; }
@@ -33,7 +33,7 @@ int main() {
   RunOptions run;
   run.steps = 2000;
   run.observers.push_back([](const PlannedSession&) { return std::make_unique<Watch>(); });
-  Cluster cluster;  // one process; its tasks stand in `role`, `spec` and `task`
+  Cluster cluster;  // one process; `process`, `spec` and `task` would describe a larger job
   Session session(minimize(mean_squared_error(predicted, y), Adam{.learning_rate = 1e-2f}), cluster,
                   run);
   session.run([&](Feed& feed) {

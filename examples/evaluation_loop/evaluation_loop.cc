@@ -1,5 +1,5 @@
-// A training loop of one's own, with validation and early stopping: ./evaluation_loop, or
-// ./evaluation_loop --ps 1 --workers 2; --help lists the flags.
+// A training loop in the program itself, with validation and early stopping. Run ./evaluation_loop,
+// or ./evaluation_loop --ps 1 --workers 2; --help lists the flags.
 #include <paceline/paceline.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 using namespace paceline;
 
 constexpr int kEvaluateEvery = 100;  // own steps
-constexpr int kPatience = 5;         // evaluations without a better one
+constexpr int kPatience = 5;         // evaluations without a lower loss before training stops
 
 struct Model {
   Value x, y, loss;
@@ -24,7 +24,7 @@ Model build(Graph& graph) {
   return {x, y, mean_squared_error(prediction, y)};
 }
 
-// Points of a sine wave, seen through noise.
+// Fills a batch with random points of a sine wave, with noise added.
 void draw(std::mt19937_64& random, Feed& feed, const Model& model, std::int64_t points) {
   std::uniform_real_distribution<float> place(-2, 2);
   std::normal_distribution<float> noise(0, 0.1f);
@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
     int worse = 0;
     while (worse < kPatience) {
       const auto made = session.step([&](Feed& feed) { draw(random, feed, model, 32); });
-      if (!made) return;  // --steps or --seconds are reached, or the chief has ended training
+      // There is no step when --steps or --seconds are reached, or the chief has ended training.
+      if (!made) return;
       if (!session.cluster().is_chief() || made->step % kEvaluateEvery != 0) continue;
       std::mt19937_64 same(0);  // every evaluation sees the same points
       const auto feed_validation = [&](Feed& feed) { draw(same, feed, model, 512); };

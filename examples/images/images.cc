@@ -21,7 +21,7 @@ struct Model {
   Value probabilities, loss, accuracy;  // (N,classes), scalars
 };
 
-// A batch usually has `usual` images.
+// Builds the graph. `usual` is the usual number of images in a batch.
 Model build(Graph& graph, std::int64_t usual, std::int64_t classes) {
   const std::int64_t n = graph.open("images", usual);
   Model model;
@@ -43,7 +43,7 @@ Pipeline decoded(std::shared_ptr<const RecordSource> images) {
   return Pipeline(std::move(images)).decode({.height = kPixels, .width = kPixels}).cache(1 << 28);
 }
 
-// Images to train on are shifted and mirrored at random, others are taken as they are.
+// Makes batches. If `random` is true, as for training, images are shifted and mirrored at random.
 Pipeline batches(Pipeline images, std::int64_t batch, bool random) {
   return images
       .distort({.pad = random ? 4 : 0, .height = kPixels, .width = kPixels, .random = random})
@@ -91,7 +91,7 @@ void train(const Cluster& cluster, const RunOptions& run, const Settings& settin
   session.run(data);
 }
 
-// Prints the class of each image that lies at --data.
+// Gives the most probable class of each image at --data.
 void infer(const InferenceRequest& request, const Settings&) {
   const std::vector<std::string>& classes = request.saved.data_names.at("classes");
   Graph graph;

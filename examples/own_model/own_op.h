@@ -1,13 +1,12 @@
-// An op of one's own, outside the library: swish(x) = x · σ(x) (Ramachandran et al.,
-// arXiv 1710.05941). Its gradient is made of the library's ops; its kernel is a loop, cut
-// into parts for the threads.
+// An op outside the library: swish(x) = x · σ(x) (Ramachandran et al., arXiv 1710.05941). Its
+// gradient is made of the library's ops. Its kernel is a loop, which is divided among threads.
 #pragma once
 
 #include <paceline/paceline.h>
 
 #include <cmath>
 
-// The library's ops and swish.
+// Returns the library's ops and swish.
 inline paceline::OpRegistry ops_with_swish() {
   using namespace paceline;
   Op op;
@@ -24,7 +23,7 @@ inline paceline::OpRegistry ops_with_swish() {
   };
   op.kernel = [](const Node&, const KernelCall& call) {
     const TensorView &x = call.inputs[0], &y = call.outputs[0];
-    // Parts of some 4,096 elements on the threads of the device.
+    // The threads of the device each compute parts of some 4,096 elements.
     call.parallel_for(x.shape.elements(), 4096, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         y.as<float>()[i] = x.as<float>()[i] / (1 + std::exp(-x.as<float>()[i]));

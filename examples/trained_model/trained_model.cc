@@ -1,5 +1,6 @@
-// A trained model in use, without a session: the wave that examples/evaluation_loop learns.
-// ./evaluation_loop --out run --keep-best loss/valid; ./trained_model run:best 0.5 1 1.5
+// Uses a trained model without a session: computes the wave that examples/evaluation_loop has
+// learned. First run ./evaluation_loop --out run --keep-best loss/valid, then ./trained_model
+// run:best 0.5 1 1.5
 #include <paceline/error.h>
 #include <paceline/ops.h>
 #include <paceline/predictor.h>

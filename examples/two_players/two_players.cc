@@ -1,6 +1,7 @@
-// Two players with a loss, a rule and variables each: a generator learns to draw points from a ring
-// of Gaussians, a discriminator to tell them from real ones (least-squares GAN: Mao et al., ICCV
-// 2017). ./two_players, or ./two_players --ps 1 --workers 2; --help lists the flags.
+// Two players, each with its own loss, rule and variables: a generator learns to draw points from a
+// ring of Gaussians, and a discriminator learns to tell these points from real ones (least-squares
+// GAN: Mao et al., ICCV 2017). Run ./two_players, or ./two_players --ps 1 --workers 2; --help lists
+// the flags.
 #include <paceline/paceline.h>
 
 #include <array>
@@ -13,11 +14,11 @@
 using namespace paceline;
 
 constexpr int kGaussians = 8;
-constexpr float kSpread = 0.05f;  // their standard deviation; the ring's radius is 1
+constexpr float kSpread = 0.05f;  // standard deviation of a Gaussian; the ring has radius 1
 constexpr std::int64_t kBatch = 128, kNoise = 4;
 constexpr int kDiscriminator = 0, kGenerator = 1;  // the order of the trainings
 
-// Lion (Chen et al., arXiv 2302.06675) as a rule of one's own. A ps applies it, too.
+// Lion (Chen et al., arXiv 2302.06675) as a CustomRule. A ps can apply it, too.
 Rule lion(float learning_rate) {
   return CustomRule{
       .name = "lion",
@@ -40,7 +41,7 @@ Value judge(Value points) {
   return dense(leaky_relu(dense(hidden, 64, "discriminator/2"), 0.2), 1, "discriminator/3");
 }
 
-// The variables of one player only.
+// Returns options that freeze the variables of the other player.
 MinimizeOptions without(const std::string& other) {
   return {.groups = {{.prefix = other, .frozen = true}}};
 }
@@ -56,7 +57,7 @@ void draw(std::mt19937_64& random, std::span<float> points) {
 }
 
 // Returns a line with the mean distance of the points from the ring, and the number of Gaussians
-// that some of them reach.
+// that have at least one point near them.
 std::string seen(std::span<const float> points) {
   double distance = 0;
   std::array<bool, kGaussians> reached{};

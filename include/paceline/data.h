@@ -481,7 +481,8 @@ class RecordTaker {
   /// records still belong to this worker. Throws what RecordBlocks::begin throws.
   void follow(const std::shared_ptr<RecordBlocks>& blocks);
   /// How often the taker has begun to ask. Whenever this number changes, records that were taken
-  /// before and not used have gone to other workers.
+  /// before and not used no longer belong to the caller: the job gives them again, to this worker
+  /// or to others.
   int begins() const;
   /// Waits for records, and returns a range of at most `most` of them; the range is empty when
   /// there will be no more. When the job has given the taken records to other workers, the taker

@@ -51,14 +51,14 @@ class RecordBlocks {
   /// records (kTakenRecords). Throws kFailedPrecondition when another pipeline has begun and not
   /// ended, since a job shares out the records of one pipeline.
   virtual std::int64_t begin(const Wish& wish, std::function<void()> changed) = 0;
-  /// Ends what begin() began: `changed` is called no more, and the job gives records that were
-  /// taken and not used to other workers.
+  /// Ends what begin() began: `changed` is called no more. The job gives records that were taken
+  /// and not used again: to the next pipeline of this worker, or to other workers.
   virtual void end() = 0;
   /// As `most` of take(): all records of a block.
   static constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();
   /// Returns a range of at most `most` records that belong to this worker, each record once. The
-  /// range is empty when no records are there yet. The job is asked for the next block when only
-  /// Wish::blocks blocks are left that were not taken.
+  /// range is empty when no records are there yet. As blocks are taken, the next ones are asked
+  /// for, so that Wish::blocks blocks are always asked for ahead.
   virtual RecordRange take(std::int64_t most = kWhole) = 0;
   /// True when there will be no more records.
   virtual bool over() const = 0;

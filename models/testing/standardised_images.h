@@ -1,4 +1,5 @@
-// For tests: standardised images from which a model can learn; each class has waves of its own.
+// For tests: standardised images from which a model can learn, since each class shows waves of its
+// own direction and length.
 #pragma once
 
 #include <cmath>
@@ -11,11 +12,11 @@
 namespace paceline::models {
 
 struct LabelledImages {
-  Tensor images;  // float32 (count,3,pixels,pixels), mean 0 and variance about 1
+  Tensor images;  // float32 (count,3,pixels,pixels), mean 0 and variance about 1.25
   Tensor labels;  // int32 (count), 0, 1, …, classes − 1, 0, …
 };
 
-/// A wave in one channel of an image: its direction and length tell the class.
+/// A wave in one channel of an image. The class decides the direction and the length of the wave.
 struct Wave {
   double along_x, along_y, phase;
   double at(std::int64_t x, std::int64_t y) const {
@@ -30,7 +31,7 @@ inline Wave wave_of(std::int64_t label, std::int64_t classes, double phase) {
   return {frequency * std::cos(angle), frequency * std::sin(angle), phase};
 }
 
-/// The images are a function of the arguments alone.
+/// Returns images that are a function of the arguments alone.
 inline LabelledImages standardised_images(std::int64_t count, std::int64_t pixels,
                                           std::int64_t classes, std::uint64_t seed) {
   LabelledImages made{Tensor(DType::kFloat32, {count, 3, pixels, pixels}),

@@ -1,4 +1,4 @@
-// For tests: the variables of a graph.
+// For tests: counts the variables of a graph and their elements.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The parts of the module paceline._paceline: each function adds its names to it.
+// The parts of the module paceline._paceline. Each function adds names to the module.
 #pragma once
 
 #include <nanobind/nanobind.h>

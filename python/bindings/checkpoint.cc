@@ -21,8 +21,7 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-// Tells nanobind that the reader cannot be copied, which nanobind would otherwise find out only by
-// trying.
+// A CheckpointReader with deleted copy functions, so that nanobind knows that it cannot be copied.
 struct OpenCheckpoint : CheckpointReader {
   explicit OpenCheckpoint(const std::string& path) : CheckpointReader(path) {}
   OpenCheckpoint(const OpenCheckpoint&) = delete;
@@ -108,7 +107,8 @@ void bind_checkpoint(nb::module_& module) {
           nb::sig("def dlpack(self, name: str) -> typing.Any"))
       .def("slots", slots_of, nb::sig("def slots(self, name: str) -> dict[str, numpy.ndarray]"));
 
-  // Returns the reader of a path's checkpoint, and the checkpoints that it passed over.
+  // Returns a reader of the checkpoint that the path names, and a line about each newer checkpoint
+  // that is not whole.
   module.def(
       "open_checkpoint",
       [](const std::string& path) {

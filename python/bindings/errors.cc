@@ -17,7 +17,7 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-// Python's names of all error codes, in the order of the codes.
+// The names of all error codes in Python, in the order of the codes.
 constexpr std::pair<const char*, ErrorCode> kCodes[] = {
     {"INVALID_ARGUMENT", ErrorCode::kInvalidArgument},
     {"USAGE", ErrorCode::kUsage},

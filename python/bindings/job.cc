@@ -14,15 +14,15 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-constexpr double kLookAtSignals = 0.1;  // seconds between two looks
+constexpr double kLookAtSignals = 0.1;  // seconds between two checks for signals
 
 constexpr const char* kAbout =
     "Trains a model that Python computes, alone or as a task of a job that `paceline launch`, "
     "torchrun, srun or another launcher has started.";
 
-// Returns what the job is told of the program's error. If the job were told of a lost ps, it would
-// begin again, which the program does not. An exception of Python must not be kept either, since it
-// can be destroyed only with the GIL.
+// Converts the program's error to the error that the job is told. kAborted (a ps was lost) becomes
+// kUnavailable: the job would begin again, but the program does not. An exception of Python becomes
+// an Error with its text, since it could be destroyed only with the GIL.
 std::exception_ptr for_the_job(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -80,8 +80,9 @@ bool Job::has_begun(double seconds) {
   return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return begun_; });
 }
 
-// Lets the parameter server's thread take signals, which all other threads block, and end. If it
-// has not begun to serve, its thread still waits for other processes, and ends with the process.
+// Makes a parameter server end: this thread blocks the signals and sends SIGINT, which the server's
+// thread then takes. If the task has not begun to serve, its thread still waits for other
+// processes; it is left to end with the process.
 void Job::leave_signals_to_it() {
   sigset_t set, pending;
   sigemptyset(&set);
@@ -98,7 +99,7 @@ void Job::leave_signals_to_it() {
   }
   if (has_begun(0)) return thread_.join();
   thread_.detach();
-  sigset_t taken;  // the signal is taken here, so that it is not seen a second time
+  sigset_t taken;  // SIGINT is taken here, so that nobody sees it a second time
   sigemptyset(&taken);
   sigaddset(&taken, SIGINT);
   const timespec now = {};

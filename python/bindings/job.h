@@ -1,4 +1,4 @@
-// A Python process as a task of a job.
+// Makes a Python process a task of a job.
 #pragma once
 
 #include <condition_variable>
@@ -19,13 +19,14 @@ namespace paceline::python {
 /// nothing happens. The caller must not hold the GIL.
 void check_signals();
 
-/// A ProgramTask that Ctrl-C can end at its beginning: a separate thread waits for the job's other
-/// processes, or serves if this process is a parameter server. Call all functions without the GIL.
+/// A ProgramTask whose constructor Ctrl-C can interrupt: a separate thread waits for the job's
+/// other processes, or serves if this process is a parameter server. Call the constructor, end()
+/// and the destructor without the GIL.
 class Job {
  public:
-  /// Waits until this process shall train, or has nothing left to train. `words` are the program's
-  /// name and its flags. Throws what ProgramTask throws, and what check_signals throws: a signal
-  /// makes a parameter server end in an orderly way.
+  /// Waits until this process can train, or has nothing to train. `words` are the program's name
+  /// and its flags. Throws what ProgramTask throws, and what check_signals throws; before that, a
+  /// parameter server is ended in an orderly way.
   explicit Job(const std::vector<std::string>& words);
   ~Job();
   Job(const Job&) = delete;
@@ -36,8 +37,8 @@ class Job {
   int status() const { return task_->status().value_or(0); }
   const Cluster& cluster() const { return task_->cluster(); }
   const RunOptions& run() const { return task_->run(); }
-  /// Tells the job that training has ended: well, or with the error that the program threw, which
-  /// reports then show.
+  /// Tells the job that training has ended. If `error` is not null, it is the error that the
+  /// program threw, and the report shows it.
   void end(const std::exception_ptr& error);
 
  private:
@@ -46,8 +47,9 @@ class Job {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool begun_ = false;        // true once the thread is done; until then the thread owns the rest
-  std::exception_ptr error_;  // of the task's beginning
+  /// True once the thread is done; until then the thread owns error_ and task_.
+  bool begun_ = false;
+  std::exception_ptr error_;  // the error of ProgramTask's constructor
   std::unique_ptr<ProgramTask> task_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// The module paceline._paceline, which Python's users see through python/paceline/.
+// The module paceline._paceline. Users of Python reach it through python/paceline/.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -1,4 +1,4 @@
-// Rules as classes of Python (Adam, Sgd, …), with the numbers and the defaults of rule.h.
+// The rules as Python classes (Adam, Sgd, …), with the numbers and defaults of rule.h.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -37,7 +37,7 @@ struct Field {
   const char* doc;
 };
 
-// Returns the shortest double that a user would write: 0.001 for 1e-3f, and not
+// Returns the double with the shortest decimal text that reads as this float: 0.001 for 1e-3f, not
 // 0.0010000000474974513.
 double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
 template <typename T>
@@ -87,7 +87,7 @@ void bind_rule(nb::module_& module, const char* name, const char* doc,
   });
 }
 
-// Returns an array over memory that is valid only during the call.
+// Returns a NumPy array over memory that is valid only while the rule is applied.
 template <typename T>
 nb::object lent(T* data, std::int64_t elements) {
   const std::size_t shape[] = {std::size_t(elements)};

@@ -32,7 +32,7 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-// One variable as Python code gives it.
+// A variable as Python code gives it.
 struct GivenVariable {
   std::string name;
   nb::object value;
@@ -43,11 +43,12 @@ struct GivenVariable {
   double seconds_to_need = 0, seconds_to_ready = 0;
 };
 
-// The numbers that a step gets and returns, by name.
+// Numbers: those of a position in the data, by name. Rows: the ids of the rows that a step reads,
+// for each variable by name.
 using Numbers = std::map<std::string, std::int64_t>;
 using Rows = std::vector<std::pair<std::string, nb::object>>;
 
-// Keeps an array until the store releases it, which may happen on any thread.
+// Returns an owner that keeps the array until the store releases the owner, on any thread.
 std::shared_ptr<const void> kept(HostArray array) {
   auto* const owner = new nb::ndarray<nb::ro>(std::move(array.owner));
   return {owner->data(), [owner](const void*) {
@@ -100,8 +101,8 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // False if this process is no worker, or had only to describe the job; it must then end with
-  // status().
+  // False if this process is no worker, or if the run was only a dry run or a prediction. The
+  // process must then end with status().
   bool trains() const { return store_ != nullptr; }
   int status() const { return job_->status(); }
   std::string strategy() const { return job_->cluster().strategy.name; }
@@ -128,7 +129,7 @@ class Store {
   // Returns the records that the job shares out; null if it shares out none.
   std::shared_ptr<RecordBlocks> record_blocks();
   void close();
-  // Ends the program's part in the job, because the program threw an exception.
+  // Abandons the step and ends this task's part in the job, since the program threw an exception.
   void fail(const std::string& why);
 
  private:
@@ -140,7 +141,7 @@ class Store {
   bool closed_ = false;
 };
 
-// The store copies the initial value, since the program may go on to change its own.
+// Copies the initial value, since the program may change its own array later.
 ExternalVariable Store::external(const GivenVariable& given) {
   const std::string what = fmt::format("value of '{}'", given.name);
   const HostArray value = host_array(given.value, what);
@@ -192,7 +193,7 @@ TensorView Store::need(const std::string& name) {
   return store().need(index);
 }
 
-// `memory` is an array that may be written, and whose rows are contiguous.
+// `memory` must be a writable array that is contiguous in row-major order.
 bool Store::keep_in(const std::string& name, nb::handle memory) {
   const int index = index_of(name);
   HostArray array = host_array(memory, fmt::format("memory of '{}'", name));
@@ -229,14 +230,14 @@ std::shared_ptr<RecordBlocks> Store::record_blocks() {
   return blocks;
 }
 
-// The records of a job, from which a sampler takes the next ones when it needs some.
+// The records that a job shares out. A sampler takes the next records when it needs some.
 class SharedRecords {
  public:
   SharedRecords(std::shared_ptr<RecordBlocks> blocks, std::int64_t block)
       : blocks_(std::move(blocks)), taker_({.records = block, .blocks = 1, .limit = kForEver}) {}
 
-  // Returns how often the records have begun anew, and the range of places that was taken, counted
-  // over all epochs; no range if there are no more records.
+  // Returns begins(), and the first place and the end of the range that was taken, counted over all
+  // epochs. The range is empty when there are no more records.
   std::tuple<int, std::int64_t, std::int64_t> take(std::int64_t most) {
     const nb::gil_scoped_release released;
     taker_.follow(blocks_);
@@ -244,7 +245,8 @@ class SharedRecords {
     return {taker_.begins(), taken.first, taken.end};
   }
   std::int64_t use(std::int64_t records) { return taker_.use(records); }
-  // If this number changes, the records that were taken but not used now belong to others.
+  // Returns how often the taker has begun. When this number changes, records that were taken but
+  // not used no longer belong to the caller.
   int begins() {
     const nb::gil_scoped_release released;
     taker_.follow(blocks_);
@@ -279,7 +281,7 @@ void Store::fail(const std::string& why) {
   store_->abandon(why);
   try {
     store_->close();
-  } catch (const std::exception&) {  // it says again what has failed
+  } catch (const std::exception&) {  // repeats the failure that `why` tells
   }
   job_->end(std::make_exception_ptr(Error(ErrorCode::kCancelled, why)));
 }

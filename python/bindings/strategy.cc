@@ -23,7 +23,7 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-// "--local-steps" is local_steps in Python.
+// Returns the name of an option in Python: local_steps for "--local-steps".
 std::string python_name(const StrategyField& field) {
   std::string name(std::string_view(field.flag).substr(2));
   std::ranges::replace(name, '-', '_');
@@ -139,7 +139,8 @@ std::vector<std::string> flags_of(const Strategy& strategy) {
   return flags;
 }
 
-// The types of the options, for annotations.
+// Returns the signature of Strategy.__init__ with the types and defaults of all options, for type
+// checkers.
 const char* signature() {
   static const std::string text = [] {
     std::string options;
