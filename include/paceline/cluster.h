@@ -45,7 +45,7 @@ struct TaskId {
 };
 
 /// The device that computes in a task; with towers, the first of the devices of the task. The
-/// fields whose names begin with sim_ are for "sim" alone: they say how long a step takes.
+/// fields whose names begin with sim_ are for "sim" alone.
 struct DeviceChoice {
   std::string kind = "cpu";  // "cpu", "cuda" or "sim"
   /// The number of the device among those of its kind. It is −1 in a launcher that gives each
@@ -71,7 +71,7 @@ struct DeviceChoice {
 /// Which links between tasks TLS 1.3 encrypts and authenticates.
 enum class Tls : std::uint8_t {
   kOffHost,  // the links that leave the host
-  kAlways,   // all links, also those within a host, which then share no memory
+  kAlways,   // all links; tasks on the same host then share no memory
   kNever,    // no link: anyone who reaches a port may join, read and change what is sent
 };
 
@@ -106,7 +106,7 @@ struct LinkChoice {
   /// round nothing.
   DType wire = DType::kFloat32;
   /// The number of elements that a worker sends of each 256 elements of a contribution: those of
-  /// the largest magnitude. 0: it sends all.
+  /// the largest magnitude. 0: the worker sends all elements.
   int top_k = 0;
   /// True when a worker adds to its next contribution what the last one lost: by rounding to
   /// `wire`, or by leaving out elements (top_k).
@@ -119,7 +119,7 @@ struct LinkChoice {
 
 /// The way in which the records of a data set are divided among the workers of a job.
 enum class Sharding : std::uint8_t {
-  kStatic,   // each worker has a part of its own, in every epoch
+  kStatic,   // in every epoch, each worker has its own part
   kDynamic,  // each worker gets the next block when it needs one (Pipeline::share_out)
 };
 

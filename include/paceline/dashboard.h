@@ -10,7 +10,7 @@ namespace paceline {
 /// Where the chief serves a live page of the run while it trains (docs/dashboard.md), and to whom.
 struct DashboardOptions {
   std::string at = {};  // "host:port"; port 0: a free port. Empty: no page is served
-  /// The file of the token that a reader of the page must give; empty: anybody may read it.
+  /// The file of the token that a reader of the page must give. Empty: anybody may read the page.
   std::string token = {};
   /// The PEM file of the page's certificate, followed by the certificates between this one and the
   /// authority's. Empty: the page is not encrypted.

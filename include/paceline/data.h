@@ -59,7 +59,7 @@ class RecordSource {
   /// all files, from 0.
   virtual std::vector<std::int64_t> files() const = 0;
   /// Reads a record: bytes, size, layout and label. Throws kDataLoss, kNotFound or kUnavailable,
-  /// naming the record, when it cannot be read; a pipeline may then leave it out
+  /// naming the record, when the record cannot be read. A pipeline may then leave the record out
   /// (Pipeline::max_bad).
   virtual void read(std::int64_t index, Example& to) const = 0;
   /// The record's name for messages: "train/cat/0001.jpg", "data_batch_1.bin, record 17".
@@ -80,9 +80,9 @@ struct RecordFormat {
   std::int32_t classes = 10;                  // labels are below this
 };
 
-/// The files that `path` names, sorted by name. `path` is a file, a folder, of which the files
-/// whose names end in `ending` are taken, or a shell pattern (`*`, `?`, `[…]`). Throws kNotFound
-/// when there are none.
+/// The files that `path` names, sorted by name. `path` is a file, a shell pattern (`*`, `?`,
+/// `[…]`), or a folder; of a folder, only files whose names end in `ending` are taken. Throws
+/// kNotFound when there are no files.
 std::vector<std::string> files_of(const std::string& path, std::string_view ending);
 
 /// Records of one length in binary files; the default format is CIFAR-10's
@@ -246,8 +246,8 @@ class Pipeline {
   /// All records of the source, once, in the order of their index.
   explicit Pipeline(std::shared_ptr<const RecordSource> source);
 
-  /// Reads the files in another order in each epoch, and takes records from `files` of them by
-  /// turns.
+  /// Reads the files in another order in each epoch, `files` files at a time, and takes records
+  /// from these files by turns.
   Pipeline& interleave(int files);
   /// Keeps only the records of this task: of each `parts` successive records, the one at index
   /// `part`. Throws kInvalidArgument when no record is left.
@@ -281,8 +281,8 @@ class Pipeline {
   /// straight into the memory of the batch.
   Pipeline& into(const Shape& shape, std::string name,
                  std::function<void(Example&, std::span<float>)> function);
-  /// The last stage before batches, made of a distortion of images, whose height and width must be
-  /// given.
+  /// The last stage before batches: images are distorted. The distortion must have a height and a
+  /// width.
   Pipeline& distort(const Distortion& distortion);
   /// Makes batches of this number of records.
   Pipeline& batch(std::int64_t records, LastBatch last = LastBatch::kDrop);
@@ -300,9 +300,10 @@ class Pipeline {
 
   /// The number of records of this task in an epoch.
   std::int64_t examples() const;
-  /// The number of batches that an epoch makes without repeat().
+  /// The number of batches in one epoch, without repeat().
   std::int64_t batches() const;
-  /// The shape of a batch's values: (batch, …). Throws kInvalidArgument while it is not known.
+  /// The shape of a batch's values: (batch, …). Throws kInvalidArgument before batch() and before
+  /// into() or distort().
   Shape shape() const;
   /// True after share_out().
   bool is_shared_out() const;
@@ -353,7 +354,8 @@ struct InputReport {
   double waited = 0;
   /// The stage that took the most time of the threads; null when no stage took time.
   const StageReport* slowest() const;
-  /// Records a second that the pipeline could make with all its threads; 0 when it has made none.
+  /// The number of records a second that the pipeline could make with all its threads; 0 before the
+  /// first record is made.
   double capacity() const;
   bool operator==(const InputReport&) const = default;
 };
@@ -381,8 +383,9 @@ class PipelineReader {
   /// Writes the place after the last batch:
   /// - NAME.epoch, NAME.record (the records of this epoch that were used) and NAME.size (the
   ///   records of an epoch).
-  /// - NAME.late (their number) and NAME.late.1, …: earlier records that are not used yet. There
-  ///   are some only where a stage hands on its records as they are finished.
+  /// - NAME.late and NAME.late.1, …: the number of earlier records that are not used yet, and these
+  ///   records. There are such records only where a stage hands on its records as they are
+  ///   finished.
   /// With data of another size, or another number of workers, a reader goes on after the same part
   /// of the epoch. For records that are shared out, the function writes how many were used
   /// (kTakenRecords), and the place after the furthest of them.
@@ -390,7 +393,7 @@ class PipelineReader {
   /// True when the job has given this reader's records to other workers (RecordBlocks::revoked). A
   /// new reader must then take its place.
   bool revoked() const;
-  /// Returns the numbers of the stages so far. Any thread may call it.
+  /// Returns what the pipeline has done so far. Any thread may call the function.
   InputReport report() const;
 
  private:
@@ -404,7 +407,8 @@ struct TextLine {
   std::int64_t unknown = 0;       // the number of words that were read as "<unk>"
 };
 
-/// The words of a text, with ids in the order of (−count, word). A newline counts as "<eos>".
+/// The words of a text and their ids. from_file() orders words by falling frequency, and words of
+/// the same frequency by their bytes. A newline counts as the word "<eos>".
 class Vocabulary {
  public:
   /// The `most` most frequent words of the file. Throws kNotFound when the file cannot be read, and
@@ -502,15 +506,15 @@ class RecordTaker {
 struct SharedBatch {
   std::int64_t index = 0;  // of TextBatches, from 0
   std::int64_t epoch = 0;  // the pass over the text, from 0
-  /// True when the batch does not follow the one before it in the text, so that a recurrent state
-  /// begins anew.
+  /// True when the batch does not follow, in the text, the batch that this worker read before; then
+  /// recurrent states begin anew.
   bool begins_block = true;
 };
 
 /// The batches of a text that a job shares out among its workers (--shard dynamic,
-/// Feed::record_blocks): a worker gets the next block, which is some successive batches, when it
-/// needs one, so that each batch is read once in an epoch. All workers have the same text, and
-/// batches of the same size. For one thread.
+/// Feed::record_blocks): a worker gets a block of successive batches whenever it needs one, so that
+/// each batch is read once in an epoch. All workers have the same text, and batches of the same
+/// size. For one thread.
 ///
 ///     SharedBatches shared(batches.size());
 ///     session.run([&](Feed& feed) {

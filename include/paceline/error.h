@@ -8,10 +8,10 @@ namespace paceline {
 
 /// The kinds of failure. A program can act on the kind; the message is for its user.
 enum class ErrorCode {
-  kInvalidArgument,  // shapes, values or specs that cannot be
+  kInvalidArgument,  // impossible shapes, values or specs
   kUsage,            // a flag on the command line is wrong; the process exits 2
-  kNotFound,         // a file, a variable, an op or a host that is not there
-  kUnavailable,      // a peer died, closed its link or refused it; or memory is short
+  kNotFound,         // a file, a variable, an op or a host does not exist
+  kUnavailable,      // a peer died, or closed or refused a link; or memory is short
   /// A ps was lost with its values: a new session goes on from the newest checkpoint (run_program
   /// makes that session by itself).
   kAborted,
@@ -22,8 +22,8 @@ enum class ErrorCode {
   kInternal,            // a bug in Paceline
 };
 
-/// The exception of the library. It is thrown where a fault is found, and caught at the edge of a
-/// thread or a task.
+/// The exception of the library. Code throws an Error where it finds a fault; threads and tasks
+/// catch the Error at their outermost level.
 class Error : public std::runtime_error {
  public:
   /// `message` is what the user reads.

@@ -53,15 +53,15 @@ struct BatchRows {
 
 /// The description of a step that begins.
 struct ExternalStep {
-  /// One entry for each variable that this step reads by rows. A step reads nothing of a variable
-  /// by rows that has no entry.
+  /// One entry for each variable of which this step reads some rows. The step reads no rows of
+  /// variables without an entry.
   std::vector<BatchRows> rows = {};
   /// The program's place in its data once this batch is used, which checkpoints keep; empty: the
   /// place stays as it was.
   std::optional<TaskPosition> position = {};
 };
 
-/// The options of an ExternalStore beside those of its session.
+/// The options of an ExternalStore, those of its session included.
 struct ExternalStoreOptions {
   /// Clipping, schedules, groups of variables by the beginnings of their names, moving averages.
   MinimizeOptions minimize = {};
@@ -141,7 +141,7 @@ class ExternalStore {
   /// changes the memory once the gradient was handed over, at the latest when end_step returns. The
   /// store holds `owner` until the store is destroyed. Returns false, and changes nothing, where
   /// the store must keep values elsewhere: in a job of several tasks, with accumulation, and where
-  /// the run is to be predicted. Call it between two steps.
+  /// the run is to be predicted. Call the function between two steps.
   bool keep_in(int variable, const TensorView& memory, std::shared_ptr<const void> owner = {});
   /// Hands over the gradient, which has the type and shape of the variable, and returns at once.
   /// After this call the program must not read the variable in this step. The store reads the
@@ -188,7 +188,7 @@ class ExternalStore {
   /// throws what `use` throws. `use` can reach everything else that a session has: hooks, values of
   /// variables, save, position, stop_all, report.
   void with_session(const std::function<void(Session&)>& use);
-  /// Returns the newest value of a variable, from the store. Call it between two steps.
+  /// Reads the newest value of a variable from the store. Call the function between two steps.
   Tensor read(int variable);
   /// Ends the session: the chief saves, hooks see the end of the run, and the report is written. A
   /// step that is open is abandoned. Throws what these actions throw. No other function may be

@@ -67,7 +67,7 @@ class Value {
   int output_ = 0;
 };
 
-/// The parameters of a node beside its inputs, by name. get<T>() throws kInvalidArgument when the
+/// The parameters of a node besides its inputs, by name. get<T>() throws kInvalidArgument when the
 /// attribute is absent or of another type. Copies share the attributes until one is changed.
 class Attributes {
  public:
@@ -228,14 +228,14 @@ class Graph {
   /// A local variable. It lies in the memory of this task, belongs to this graph alone, and is zero
   /// at first.
   Value local(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
-  /// Makes each step end with the local variable becoming `value`, which has the same type and
-  /// shape. Throws kInvalidArgument when the variable is assigned already.
+  /// At the end of each step, `local` takes the value that `value` has in this step. Throws
+  /// kInvalidArgument when the two differ in type or shape, or when `local` is assigned already.
   void assign(Value local, Value value);
   /// Makes each step of a training (minimize) contribute `value` to the shared variable, if the
   /// loss depends on the node of `value`. Both have the same type and shape, and `rule` updates the
   /// variable. batch_norm keeps its moving statistics in this way, by the rule Ema. `value` is no
-  /// gradient: it is not clipped, nothing decays, and learning-rate schedules have no meaning for
-  /// it. The loss may not depend on the variable itself.
+  /// gradient: it is not clipped, nothing decays, and no learning-rate schedule applies. The loss
+  /// may not depend on the variable itself.
   void contribute(Value variable, Value value, const Rule& rule);
   /// A value that is the same in every step. The graph shares the buffer of `value`.
   Value constant(const Tensor& value, const std::string& name = "constant");
@@ -256,7 +256,7 @@ class Graph {
   /// Throws kNotFound, with the nearest name, when there is none.
   Value find(std::string_view name) const;
 
-  /// While a Scope lives, the names of the graph begin with "name/".
+  /// While a Scope lives, the names of nodes that are added to the graph begin with "name/".
   class Scope {
    public:
     /// The graph must outlive it.
@@ -269,7 +269,7 @@ class Graph {
     Graph& graph_;
     std::size_t length_;
   };
-  /// Names begin with "name/" as long as the returned Scope lives.
+  /// Names of added nodes begin with "name/" as long as the returned Scope lives.
   [[nodiscard]] Scope scope(std::string_view name) { return Scope(*this, name); }
 
   /// One call of assign().
@@ -303,7 +303,7 @@ class Graph {
  private:
   friend class GraphCopy;
   std::string scoped(std::string_view name) const { return scope_ + std::string(name); }
-  /// Enters the names of nodes that were copied from another graph.
+  /// Adds all nodes to nodes_by_name_ that are not in it yet, and makes their names unique.
   void index_names() const;
   std::string numbered_name(const std::string& taken) const;
   Value declare(std::string_view op, const std::string& name, const Shape& shape, DType dtype,
@@ -325,8 +325,8 @@ class Graph {
   std::vector<Contribution> contributions_;
   std::map<std::string, std::int64_t, std::less<>> usual_sizes_;
   std::map<std::string, Value, std::less<>> names_;
-  /// The first `indexed_` nodes by name; the nodes own the names. The index is filled at the first
-  /// look-up, since few copies of a graph are ever asked for a name.
+  /// The first `indexed_` nodes by name; the nodes own the names. The index is filled only when it
+  /// is needed, since few copies of a graph are ever asked for a name.
   mutable std::pmr::unordered_map<std::string_view, Node*> nodes_by_name_{&memory_};
   mutable std::size_t indexed_ = 0;
   mutable std::map<std::string, int, std::less<>> name_counts_;

@@ -17,14 +17,14 @@ namespace paceline {
 class Hook {
  public:
   virtual ~Hook() = default;
-  /// The session calls it before the first step of each run.
+  /// Called before the first step of each run.
   virtual void begin(Session&) {}
-  /// The session calls it after each step. If a hook returns false, training ends: all hooks still
-  /// see this step, then Session::run returns false, and Session::ended is true.
+  /// Called after each step. If a hook returns false, training ends: all hooks still see this step,
+  /// then Session::run returns false, and Session::ended is true.
   virtual bool after_step(Session& session, const StepResult& result) = 0;
-  /// The session calls it when Session::summarise was called.
+  /// Called by Session::summarise, with its arguments.
   virtual void summarised(Session& /*session*/, const std::string& /*tag*/, double /*value*/) {}
-  /// The session calls it when the run has ended, unless the run threw.
+  /// Called when the run has ended, unless the run threw.
   virtual void end(Session&) {}
 };
 
@@ -42,8 +42,9 @@ class StopAtStep : public Hook {
   std::int64_t last_step_;
 };
 
-/// Begins a checkpoint at an interval: SaveEvery{60s}, SaveEvery{1000}. The chief writes it to
-/// RunOptions::out, in addition to the checkpoints that RunOptions::save_every asks for.
+/// Begins a checkpoint at an interval: SaveEvery{60s}, SaveEvery{1000}. The chief writes the
+/// checkpoint to RunOptions::out, in addition to the checkpoints that RunOptions::save_every asks
+/// for.
 class SaveEvery : public Hook {
  public:
   explicit SaveEvery(Interval every);  ///< The interval begins anew with each run.
@@ -76,9 +77,10 @@ class StepCounter : public Hook {
 };
 
 /// Ends training with an error when the loss is infinite or not a number. The error names the first
-/// variable with such a value, and the element. Hooks that were added after NanGuard do not see
-/// that step, and no checkpoint of that step is written. A session has a NanGuard as its first
-/// hook, unless SessionOptions::nan_guard is false or TrainOptions::on_nan is not kStop.
+/// variable with such a value, and the element, or says that all variables are finite. Hooks that
+/// were added after NanGuard do not see that step, and no checkpoint of that step is written. A
+/// session has a NanGuard as its first hook, unless SessionOptions::nan_guard is false or
+/// TrainOptions::on_nan is not kStop.
 class NanGuard : public Hook {
  public:
   bool after_step(Session& session, const StepResult& result) override;
@@ -86,15 +88,15 @@ class NanGuard : public Hook {
 
 /// The workers of a job that evaluate.
 enum class EvaluateOn : std::uint8_t {
-  /// The chief alone. If its evaluation ends training, it ends for all workers (Session::stop_all).
+  /// The chief alone. If its evaluation ends training, all workers end (Session::stop_all).
   kChief,
-  /// Each worker. If a worker's evaluation ends training, it ends for that worker alone.
+  /// Each worker. If a worker's evaluation ends training, only that worker ends.
   kEveryWorker,
 };
 
 /// Calls a function at an interval, between two steps, for example to evaluate a validation graph.
 /// The time that Session::evaluate takes is not part of any step. If the function returns false,
-/// training ends. The chief alone calls it, unless `on` says otherwise.
+/// training ends. Only the chief calls the function, unless `on` says otherwise.
 class EvaluateEvery : public Hook {
  public:
   using Function = std::function<bool(Session&, const StepResult&)>;  ///< False ends training.
@@ -134,9 +136,9 @@ class Progress : public Hook {
 class StepDetails;
 
 /// Writes an event file (docs/summaries.md) into FOLDER/TASK, such as out/summaries/worker:0. At
-/// each interval it writes loss, learning rate, speed, the shares of the time, and the numbers that
-/// the model gives (SessionOptions::summarise). The chief's file also has the graph, and a
-/// histogram of each variable in the first, every 50th and the last summary of a run. The
+/// each interval the hook writes loss, learning rate, speed, the shares of the time, and the
+/// numbers that the model gives (SessionOptions::summarise). The chief's file also has the graph,
+/// and a histogram of each variable in the first, every 50th and the last summary of a run. The
 /// histograms cost a read of all variables from the store. With the session's details
 /// (RunOptions::summary_of), the hook also writes gradients, activations and images of the first
 /// step, and of one step in each interval. In a step without a summary, the hook only compares

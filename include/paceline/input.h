@@ -1,4 +1,5 @@
-// Input that is ready when a step wants it: feeds on another thread, arrays in memory.
+// Feed functions whose input is ready when a step needs it: from another thread, from arrays in
+// memory, and from pipelines.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ std::function<void(Feed&)> prefetch(std::function<void(Feed&)> feed, int batches
 
 /// How ArrayBatches goes through its examples.
 struct ArrayBatchesOptions {
-  /// True: another order in every epoch, which (seed, epoch) alone decide.
+  /// True: each epoch has another order, which depends only on (seed, epoch).
   bool shuffle = true;
   std::uint64_t seed = 1;             // the seed of the orders; all workers of a job give the same
   LastBatch last = LastBatch::kDrop;  // the fate of an incomplete batch
@@ -43,14 +44,15 @@ struct ArrayBatchesOptions {
   Value weights = {};
   int part = 0;   // the worker's index: each worker sees its own examples of each epoch
   int parts = 1;  // the number of workers (Cluster::workers)
-  /// The prefix of its numbers in Feed::position: "data.epoch", "data.batch" (how many batches of
-  /// the epoch were made) and "data.rows" (how many examples a batch has).
+  /// The prefix of the numbers that ArrayBatches keeps in Feed::position: "data.epoch",
+  /// "data.batch" (how many batches of the epoch were used) and "data.rows" (how many examples a
+  /// batch has).
   std::string name = "data";
 };
 
-/// A feed function over arrays in memory: dimension 0 of each array counts examples, and dimension
-/// 0 of its input the examples of a batch. Any dimension of an input may be open. The feed stops at
-/// the end of an epoch, so that a run is an epoch:
+/// A feed function over arrays in memory: dimension 0 of each array counts all examples, and
+/// dimension 0 of its input counts the examples of a batch. Any dimension of an input may be open.
+/// The feed stops at the end of an epoch, so that a run is an epoch:
 ///
 ///     ArrayBatches data({{x, images}, {y, labels}});
 ///     const auto feed = prefetch(data);
@@ -121,7 +123,8 @@ class PipelineFeed {
   std::int64_t fill(Feed& feed);
   /// The number of batches in one pass.
   std::int64_t batches() const;
-  /// Returns the numbers of the stages so far (SessionOptions::input). Any thread may call it.
+  /// Returns what the pipeline has done so far, for SessionOptions::input. Any thread may call the
+  /// function.
   InputReport report() const;
 
  private:

@@ -1,4 +1,5 @@
-// Gradients of a loss, and trainings made from it: rules per group of variables, clipping.
+// Computes gradients of a loss, and makes trainings from them, with rules for groups of variables
+// and with clipping.
 #pragma once
 
 #include <optional>

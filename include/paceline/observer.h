@@ -1,5 +1,5 @@
-// Observers look at a session from outside, such as a live page, a prediction of the speed, a dry
-// run, or a program that sends the numbers of a session elsewhere.
+// Observers watch a session from outside. Examples are a live page, a prediction of the speed, a
+// dry run, and a program that sends the numbers of a session elsewhere.
 #pragma once
 
 #include <memory>

@@ -35,13 +35,13 @@ class OutputSink {
   virtual void take(std::int64_t first, std::span<const float> values) = 0;
 };
 
-/// The other parts of a batch that several devices or tasks compute at once. A kernel that needs
-/// sums over the whole batch adds its own sums to theirs in the middle of a step.
+/// Sums over a batch of which several devices or tasks each compute a part. A kernel that needs
+/// sums over the whole batch exchanges its own sums for them in the middle of a step.
 class SumExchange {
  public:
   virtual ~SumExchange() = default;
-  /// Replaces the numbers by their sums over all parts of the batch, which have the same bits
-  /// everywhere. Waits for the other parts, which make the same calls in the same order. An
+  /// Replaces each number by its sum over all parts of the batch; the sums have the same bits in
+  /// all parts. Waits for the other parts, which must make the same calls in the same order. An
   /// exception ends the step.
   virtual void add_up(std::span<double> sums) = 0;
 };
@@ -53,7 +53,8 @@ class KernelThreads {
   /// Returns the number of threads, the calling one included.
   virtual int count() const = 0;
   /// Calls call(object, begin, end) for ranges of about `grain` or more that make up [0, n), on any
-  /// threads at once, and returns when all have returned. Throws the first exception of a range.
+  /// threads at once, and returns when all have returned. Throws the first exception that a call
+  /// has thrown.
   virtual void run(std::int64_t n, std::int64_t grain, void* object,
                    void (*call)(void*, std::int64_t, std::int64_t)) = 0;
 };
@@ -71,9 +72,10 @@ struct KernelCall {
   /// frees before the step has ended. The kernel then stores the address of that memory in *lent,
   /// and does not write outputs[0] (Op::lends).
   void** lent = nullptr;
-  /// The device's threads, for kernels of ops defined outside the library; may be null.
+  /// The threads of the device, for kernels of ops defined outside the library. May be null.
   KernelThreads* threads = nullptr;
-  /// The other parts of the batch, for batch norm; null when the statistics are those of this part.
+  /// The exchange of sums with the other parts of the batch, for batch norm. Null when batch norm
+  /// takes the statistics of this part alone.
   SumExchange* exchange = nullptr;
 
   /// Calls function(begin, end) for ranges of about `grain` or more that make up [0, n), on several
@@ -101,7 +103,7 @@ class Kernel {
   virtual bool stream_output() { return false; }
   /// The number of bytes of KernelCall::scratch that run() needs.
   virtual std::size_t scratch_bytes() const { return 0; }
-  /// Computes the node. It must allocate no memory.
+  /// Computes the node. Must not allocate memory.
   virtual void run(const KernelCall& call) = 0;
 };
 
@@ -171,11 +173,11 @@ struct Op {
 
   /// Returns CUDA source for `--device cuda`, for an op defined outside the library. The source is
   /// a function `extern "C" __global__ void kernel(outputs…, inputs…, long long n)`, whose outputs
-  /// and inputs are pointers. Some threads run it at once; together they must compute all n
-  /// elements of output 0, unless n is 0. Before the text stand `i64` (long long) and `EACH(i, n)`,
-  /// a loop that gives each index to one thread; `larger`, `block_sum`, `block_max` and `in_range`
-  /// are names that it must not use. Without this function, or where its text is empty, the op's
-  /// `kernel` runs on the host, on copies.
+  /// and inputs are pointers. Some threads run the function at once; together they must compute all
+  /// n elements of output 0, unless n is 0. Before the text stand `i64` (long long) and `EACH(i,
+  /// n)`, a loop that gives each index to one thread; `larger`, `block_sum`, `block_max` and
+  /// `in_range` are names that it must not use. Without this function, or where its text is empty,
+  /// the op's `kernel` runs on the host, on copies.
   std::function<std::string(const Node&)> cuda_source;
 
   /// The inputs whose memory output 0 may take: the kernel gives the same result when it writes
@@ -227,7 +229,7 @@ class OpRegistry {
 const OpRegistry& builtin_ops();
 /// A new registry with the library's ops, to which others can be added.
 OpRegistry copy_of_builtin_ops();
-/// Adds an op of your own to `registry`; it must have a kernel.
+/// Adds an op of your own, which must have a kernel, to `registry`.
 const Op& register_op(OpRegistry& registry, Op op);
 
 }  // namespace paceline

@@ -46,7 +46,7 @@ inline Value operator+(Value a, Value b) { return add(a, b); }  // add
 inline Value operator-(Value a, Value b) { return sub(a, b); }  // sub
 inline Value operator*(Value a, Value b) { return mul(a, b); }  // mul
 inline Value operator/(Value a, Value b) { return div(a, b); }  // div
-// A number beside a value is a scalar of the value's type.
+// A number in an operator with a value acts as a scalar of the value's type.
 Value operator+(Value x, double number);  // x + number
 Value operator+(double number, Value x);  // number + x
 Value operator-(Value x, double number);  // x − number
@@ -63,7 +63,7 @@ Value maximum(Value x, double number);
 Value minimum(Value a, Value b);
 /// The smaller of x and a number.
 Value minimum(Value x, double number);
-/// x where it lies in [low, high], else the nearer end; the gradient is 0 beyond the ends. Throws
+/// x where x lies in [low, high], else the nearer end; the gradient is 0 beyond the ends. Throws
 /// kInvalidArgument when low is above high.
 Value clip(Value x, double low, double high);
 /// a to the power b; NaN where a is below 0 and b is not an integer. The gradient by b is 0 where a
@@ -72,7 +72,8 @@ Value pow(Value a, Value b);
 /// x to a power.
 Value pow(Value x, double exponent);
 // A comparison gives 1 where it holds, else 0 (also if an operand is NaN). The result has the
-// operands' type, so that graphs can fuse it with what reads it. Its gradient is 0.
+// operands' type, so that graphs can fuse the comparison with the ops that read the result. The
+// gradient is 0.
 Value greater(Value a, Value b);        // a > b
 Value greater(Value x, double number);  // x > number
 Value greater_equal(Value a, Value b);  // a ≥ b

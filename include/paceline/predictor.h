@@ -58,8 +58,7 @@ struct PredictorOptions {
 ///     Graph graph;
 ///     const Value x = graph.input("x", {32, 64}), y = softmax(dense(x, 10, "layer"));
 ///     const Predictor predictor(graph, {y}, "run:best");
-///     const Tensor probabilities = predictor.predict({{x, points}})[0];  // of any number of
-///     points
+///     const Tensor probabilities = predictor.predict({{x, points}})[0];  // any number of rows
 ///
 /// A graph with open dimensions (Graph::open) is computed for the sizes that the inputs have. The
 /// predictor makes a plan for each new set of sizes, and keeps some sixteen plans. Every open

@@ -30,7 +30,7 @@ std::int64_t batches_of_step(const Cluster& cluster);
 /// False for a simulated device that computes no values and only takes time.
 bool computes(const DeviceChoice& device);
 
-/// The value of a setting: a whole number, a number, on or off, or a text.
+/// The value of a setting: a whole number, a real number, a bool (on or off), or a text.
 using SettingValue = std::variant<std::int64_t, double, bool, std::string>;
 /// The types that a setting can have.
 template <typename T>
@@ -128,18 +128,18 @@ bool Settings::given(const Setting<T>& setting) const {
   return find(setting.name, setting.value).given;
 }
 
-/// The main function of a program that trains. It reads the flags of the cluster and of the run
-/// from `argv` (--help lists them), from a --config file and from $TF_CONFIG. Depending on the
-/// flags, it then launches the tasks on this machine, serves as a ps, or calls `work` as the only
-/// process or as a worker. It prints errors and returns the exit status: 0 done, 1 failed, 2 wrong
-/// usage, 130 interrupted.
+/// The main function of a program that trains. run_program reads the flags of the cluster and of
+/// the run from `argv` (--help lists them), from a --config file and from $TF_CONFIG. Depending on
+/// the flags, run_program then launches the tasks on this machine, serves as a ps, or calls `work`
+/// as the only process or as a worker. Prints errors, and returns the exit status: 0 done, 1
+/// failed, 2 wrong usage, 130 interrupted.
 int run_program(int argc, char** argv,
                 const std::function<void(const Cluster&, const RunOptions&)>& work);
 
 /// The observers that run_program adds to a run that trains (RunOptions::observers), for a program
-/// with a main function of its own. The observers serve a page at the address in `dashboard`, if
-/// there is one. They also print what speed the chief expects of the job, what its machine could
-/// do, and what held the run back.
+/// with its own main function. The observers serve a page at the address in `dashboard`, if there
+/// is one. They also print what speed the chief expects of the job, what its machine could do, and
+/// what held the run back.
 std::vector<MakeObserver> program_observers(const DashboardOptions& dashboard = {});
 
 /// The result of one pass over the examples for evaluation.
@@ -149,10 +149,10 @@ struct Evaluation {
   std::int64_t global_step = 0;  // the step whose values were evaluated
 };
 
-/// A value of an inference's result: a whole number, a number or a text.
+/// A value in a result of an inference: a whole number, a real number or a text.
 using ResultValue = std::variant<std::int64_t, double, std::string>;
-/// One result: the values of its columns by their names. All results of an inference have the same
-/// columns.
+/// One result of an inference: the names and values of its columns. All results of an inference
+/// have the same columns.
 using InferenceRow = std::vector<std::pair<std::string, ResultValue>>;
 
 /// The request of an inference: `PROGRAM infer --out RUN --data NEW`.
@@ -173,10 +173,10 @@ struct ProgramOptions {
   /// Evaluates the newest whole checkpoint in RunOptions::out, from a run with these settings. The
   /// function makes a session that resumes from the checkpoint, with a default-constructed Cluster
   /// and the given RunOptions. The task "evaluator" calls the function for each new checkpoint. If
-  /// it is empty, the program has no such task.
+  /// the function is empty, the program has no such task.
   std::function<Evaluation(const RunOptions&, const Settings&)> evaluate = {};
-  /// Computes results of new data with a checkpoint of a run that had these settings. The command
-  /// `PROGRAM infer` calls it. If it is empty, the program has no such command.
+  /// Computes results for new data with a checkpoint of a run that had these settings. The command
+  /// `PROGRAM infer` calls the function. If the function is empty, the program has no such command.
   std::function<void(const InferenceRequest&, const Settings&)> infer = {};
 };
 

@@ -109,7 +109,7 @@ struct SlotSpec {
   float initial = 0;    // the initial value of each element
 };
 
-/// The terms of a CustomRule, in a graph of its own.
+/// The terms that a CustomRule may use. They are values of a graph that serves this rule alone.
 struct RuleTerms {
   Value value;               // w
   Value gradient;            // g, after clipping and weight decay
@@ -127,18 +127,17 @@ struct RuleUpdate {
 /// computed once for each contribution, in float64. For example Lion (Chen et al., arXiv
 /// 2302.06675):
 ///
-///     CustomRule{.name = "lion", .learning_rate = 1e-4f, .slots = {{"m"}}, .update = [](const
-///     auto& r) {
+///     CustomRule{.name = "lion", .slots = {{"m"}}, .update = [](const RuleTerms& r) {
 ///       const Value m = r.slots[0], direction = sign(0.9 * m + 0.1 * r.gradient);
 ///       return RuleUpdate{r.value - r.learning_rate * direction, {0.99 * m + 0.01 * r.gradient}};
 ///     }}
 ///
 /// With `whole`, the rule sees the variable as one matrix: its rows are dimension 0, its columns
 /// all other dimensions. The rule may then also use matmul of two matrices and reduce_sum over all
-/// elements. `update` is called with values of two unlike dimensions, and the terms that it returns
-/// must hold for every size. A variable with such a rule is never split over ps tasks and cannot be
-/// updated by rows; a contribution is applied when all of it has arrived. Muon (Jordan et al. 2024)
-/// is in examples/coming_from.
+/// elements. `update` is called with values of an example size whose two dimensions differ; the
+/// terms that it returns must be right for every size. A variable with such a rule is never split
+/// over ps tasks and cannot be updated by rows; a contribution is applied when all of it has
+/// arrived. Muon (Jordan et al. 2024) is in examples/coming_from.
 struct CustomRule {
   /// The name: lower-case letters, digits and "_", at most 32 of them, and not the name of another
   /// kind of rule. Checkpoints compare it.
@@ -199,10 +198,10 @@ class Rule {
   Rule(const Add& rule);              // of kind kAdd
   Rule(const Assign& rule);           // of kind kAssign
   Rule(const DelayedNesterov& rule);  // of kind kDelayedNesterov
-  /// A rule of kind kCustom. Throws kInvalidArgument, naming the rule, when a number depends on
-  /// more than one element, or when the rule is too large.
+  /// A rule of kind kCustom. Throws kInvalidArgument, naming the rule, for wrong names or slots,
+  /// for an op that a CustomRule may not use, and when the rule is too large.
   Rule(const CustomRule& rule);
-  Rule(const CodeRule& rule);  // of kind kCustom; throws likewise
+  Rule(const CodeRule& rule);  // of kind kCustom; throws for wrong names or slots
   /// A rule from its parts, as they arrive over a link. Throws as the other constructors do, and
   /// for an unknown kind. `program` is the program of a rule of kind kCustom as text, and empty for
   /// others.
@@ -243,7 +242,7 @@ class Rule {
 class Schedule {
  public:
   Schedule() = default;
-  /// Any function of the global step. One thread at a time calls it.
+  /// A schedule by any function of the global step. One thread at a time calls the function.
   explicit Schedule(std::function<double(std::int64_t step)> factor) : factor_(std::move(factor)) {}
 
   /// A schedule with the same factor in every step.

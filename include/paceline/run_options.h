@@ -104,8 +104,8 @@ struct RunOptions {
   /// The settings of the program that the user gave, by name, as --set takes them. Checkpoints keep
   /// them (SavedModel::settings).
   std::map<std::string, std::string> settings = {};
-  /// What else run_program gives to its sessions, such as the log. Null in a program with its own
-  /// main function.
+  /// Other objects that run_program gives to sessions, such as the log. Null in a program with its
+  /// own main function.
   std::shared_ptr<const ProgramRun> program = {};
 };
 

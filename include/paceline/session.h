@@ -40,9 +40,9 @@ class Feed {
   /// when an open dimension has no size.
   virtual TensorView view(Value input) = 0;
   /// The memory of an input for a batch of this shape, which gives the open dimensions of the graph
-  /// (Graph::open) their sizes; all inputs of a batch must agree on them. Throws kInvalidArgument,
-  /// with both shapes, when `shape` does not fit the input, or a size is 0. In a graph with open
-  /// dimensions only inputs can be filled.
+  /// (Graph::open) their sizes; all inputs of a batch must agree on these sizes. Throws
+  /// kInvalidArgument, with both shapes, when `shape` does not fit the input, or a size is 0. In a
+  /// graph with open dimensions only inputs can be filled.
   virtual TensorView view(Value input, const Shape& shape) = 0;
   /// The elements of view(input). Throws kInvalidArgument when T is not the input's element type,
   /// naming both.
@@ -125,8 +125,8 @@ enum class EvaluateWith : std::uint8_t {
   kAverages,   // moving averages, where there are some
 };
 
-/// The mode of a step. It decides what `dropout` computes, and `batch_norm` with its own variables,
-/// which compute something else while a model trains. Train steps are made in kTrain.
+/// The mode of a step decides what `dropout` computes, and what `batch_norm` with its own variables
+/// computes. Train steps are made in kTrain.
 enum class Mode : std::uint8_t {
   kInfer,  // dropout passes its input on; batch_norm takes its moving statistics
   kTrain,  // dropout drops; batch_norm takes the statistics of the batch
@@ -208,8 +208,8 @@ class SharedVariables {
   Session* session_;
 };
 
-/// A session trains on one thread. A step throws the earliest error of the store: kAborted when a
-/// ps is lost with its values (run_program then makes a new session, which goes on from the newest
+/// A session trains on one thread. Steps throw the earliest error of the store: kAborted when a ps
+/// is lost with its values (run_program then makes a new session, which goes on from the newest
 /// checkpoint), kUnavailable when a task refuses or cannot be reached, kDeadlineExceeded when a
 /// wait takes too long. The session writes the report (RunOptions::report) when it ends. If a call
 /// threw, the report has that "error".

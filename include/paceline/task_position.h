@@ -54,7 +54,7 @@ class RecordBlocks {
   /// Ends what begin() began: `changed` is called no more. The job gives records that were taken
   /// and not used again: to the next pipeline of this worker, or to other workers.
   virtual void end() = 0;
-  /// As `most` of take(): all records of a block.
+  /// The value for `most` in take() that means all records of a block.
   static constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();
   /// Returns a range of at most `most` records that belong to this worker, each record once. The
   /// range is empty when no records are there yet. As blocks are taken, the next ones are asked
