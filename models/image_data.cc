@@ -307,8 +307,8 @@ Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Sett
       .on_bad([left_out](const std::string& what) { left_out->say(what); });
 }
 
-// Returns the shuffle pool. For a folder it holds all images: they are listed class after class, so
-// a small pool would hold a single class.
+// Returns the size of the shuffle pool. For a folder, the default is all images: they are listed
+// class after class, so a small pool would hold a single class.
 std::int64_t pool_of(const Settings& settings, const ImageUse& use, const Pipeline& pipeline,
                      bool folder) {
   if (const std::int64_t given = settings[ImageSettings().shuffle_pool]; given > 0) return given;

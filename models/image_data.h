@@ -37,12 +37,12 @@ struct ImageUse {
   double part_in_pool = 0;              // the least part of the data that the pool holds
   std::uint64_t seed = 1;               // of the order and the distortions
 
-  /// Images of 24×24 pixels and a pool of at least 40% of the data. For a folder by class, the pool
-  /// always holds all images.
+  /// Images of 24×24 pixels, and a default pool of at least 40% of the data. For a folder by class,
+  /// the default pool always holds all images.
   static ImageUse cifar10(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
-  /// Images of 32×32 pixels, reflected at their margins, and a pool of all images.
+  /// Images of 32×32 pixels, reflected at their margins, and a default pool of all images.
   static ImageUse airbench(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
-  /// Images of 32×32 pixels and a pool of 16 batches.
+  /// Images of 32×32 pixels, and a default pool of 16 batches.
   static ImageUse resnet(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
 };
 
@@ -72,7 +72,7 @@ struct ImageData {
 /// - Without --data, images that are generated.
 /// Throws kUsage, naming the flag, when there is nothing at the path, when a folder has parts of
 /// other names or is CIFAR's for Python, or when --eval-data comes without --data. Throws
-/// kDataLoss, naming the file, when it is not what it claims to be.
+/// kDataLoss, naming the file, when a file is not what it claims to be.
 ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster);
 
 /// New images, whose classes are not known: one pass over all images in their order, distorted as

@@ -166,7 +166,7 @@ Evaluation evaluate_checkpoint(const Training& training, const Classifier& class
                 "--data or --eval-data is missing: there are no images to evaluate with");
   }
   Cluster alone;
-  alone.launch.launched = true;  // the report of the run stays as it is
+  alone.launch.launched = true;  // so that the run's report.json is not overwritten
   Session session(training, alone, run, {.data_names = input.names()});
   Evaluator evaluator(session, 0);
   evaluator.take_values(with);

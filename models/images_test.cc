@@ -1,4 +1,4 @@
-// Tests that the image models have the sizes, losses and learning rates of the published models.
+// Tests of the image models: their sizes, first losses and learning rates, and that runs are equal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

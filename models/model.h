@@ -67,8 +67,8 @@ class Model {
   /// Throws kUsage, before any task is started, when the flags do not fit together.
   virtual void check(const Cluster& cluster, const RunOptions& run,
                      const Settings& settings) const = 0;
-  /// Trains, as the only process or as a worker. If `run` does not say when to end, the model's
-  /// default does (mlp: 100,000 steps; ptb: the epochs of its size).
+  /// Trains, as the only process or as a worker. If `run` has no limit, training ends at the
+  /// model's default (mlp: 100,000 steps; ptb: the epochs of its size).
   virtual void run(const Cluster& cluster, const RunOptions& run,
                    const Settings& settings) const = 0;
   /// The functions with which each ps changes variables after a worker has read them.
@@ -104,7 +104,7 @@ class Model {
   const ModelFacts facts_;
 };
 
-/// All models, one line each in model.cc.
+/// All models. model.cc has a list of them.
 std::span<const Model* const> all_models();
 /// The model of this name; null when there is none.
 const Model* find_model(std::string_view name);

@@ -220,7 +220,8 @@ class PtbTraining {
   /// The position at which training goes on when the checkpoint was saved with another batch or
   /// unroll; nothing when it was saved with the same.
   std::optional<Begin> begin_of_other_batches();
-  /// Throws kInvalidArgument unless the shared batches of the checkpoint are those of this run.
+  /// Throws kInvalidArgument unless the batches of the checkpoint have the size of those of this
+  /// run.
   void check_same_batches() const;
   void tell_position(TaskPosition& position) const;
   /// Trains from `begin` to the end of the epoch. Returns false when training has ended for good.

@@ -10,9 +10,9 @@
 namespace paceline::models {
 
 struct PtbData {
-  /// The batches of each tower. Together, the towers read the rows that one device would read with
-  /// a batch as large as all their batches.
-  /// They are batches of this worker's part of the text, or of the whole text if it is shared out.
+  /// The batches of each tower, from this worker's part of the text, or from the whole text if the
+  /// job shares it out. Together, the towers read the rows that one device would read with a batch
+  /// as large as all their batches.
   std::vector<TextBatches> train;
   TextBatches valid;                    // batches of this worker's part of the text
   TextBatches test;                     // the whole text in batches of one word
