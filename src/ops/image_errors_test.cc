@@ -113,8 +113,8 @@ TEST_F(ImageErrorsTest, Norms) {
   EXPECT_EQ(message_of([&] {
               local_response_norm(x({2, 3, 4, 4}), {.radius = 2, .bias = 0});
             }),
-            "[local_response_norm] radius 2, bias 0, alpha 1, beta 0.5: bias must be above 0, no "
-            "other below");
+            "[local_response_norm] radius 2, bias 0, alpha 1, beta 0.5: bias must be above 0, and "
+            "no other number below 0");
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ void expect_response_norm(const OpInputs& in) {
   const bool good = radius >= 0 && is_not_negative(bias) && bias > 0 && is_not_negative(alpha) &&
                     is_not_negative(beta);
   if (good) return;
-  in.fail(fmt::format("radius {}, bias {}, alpha {}, beta {}: bias must be above 0, no other below",
-                      radius, bias, alpha, beta));
+  in.fail(fmt::format(
+      "radius {}, bias {}, alpha {}, beta {}: bias must be above 0, and no other number below 0",
+      radius, bias, alpha, beta));
 }
 
 std::vector<ValueType> infer_local_response_norm(const OpInputs& in) {

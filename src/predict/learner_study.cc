@@ -100,7 +100,7 @@ class BoundedRule : public LearnerRule {
     out.may_go_on.push_back(learner);
   }
   void tell(LearnerDecisions& out) {
-    for (const AggregationOutbox::StepLimit& each : limits_.limits) {
+    for (const StepLimit& each : limits_) {
       Learner& it = learners_[std::size_t(each.worker)];
       it.limit = each.own_step;
       if (it.waits && it.step <= it.limit) release(each.worker, out);
@@ -110,7 +110,7 @@ class BoundedRule : public LearnerRule {
 
   BoundedStaleness aggregation_;
   std::vector<Learner> learners_;
-  AggregationOutbox limits_;
+  StepLimits limits_;
 };
 
 class RoundsRule : public LearnerRule {

@@ -17,8 +17,9 @@ namespace {
 
 DeviceOptions device_with(const Cluster& cluster, int threads) {
   if (threads < 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[evaluator] {} threads: at least one is needed", threads));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[evaluator] {} threads: must be 0, for one on each core, or more", threads));
   }
   DeviceOptions options = worker_device(cluster);
   options.threads = threads > 0 ? threads : usable_cores();

@@ -29,7 +29,8 @@ namespace {
 DeviceOptions device_of(const PredictorOptions& options) {
   if (options.threads < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[predictor] {} threads: at least one is needed", options.threads));
+                fmt::format("[predictor] {} threads: must be 0, for one on each core, or more",
+                            options.threads));
   }
   Cluster alone;
   alone.device = options.device;

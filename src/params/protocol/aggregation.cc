@@ -19,12 +19,6 @@ std::string AggregationSpec::str() const {
                      coordinator.empty() ? "" : ", ps:0 at " + coordinator);
 }
 
-void AggregationOutbox::clear() {
-  limits.clear();
-  whole.clear();
-  sums.clear();
-}
-
 BoundedStaleness::Member* BoundedStaleness::find(int worker) {
   const bool known = std::size_t(worker) < members_.size() && members_[std::size_t(worker)];
   return known ? &*members_[std::size_t(worker)] : nullptr;
@@ -39,7 +33,7 @@ void BoundedStaleness::forget_time_of(const Member& member) {
   if (!member.done && --found->second == 0) clocks_.erase(found);
 }
 
-void BoundedStaleness::joined(int worker, std::int64_t next_step, AggregationOutbox& out) {
+void BoundedStaleness::joined(int worker, std::int64_t next_step, StepLimits& out) {
   if (members_.size() <= std::size_t(worker)) members_.resize(std::size_t(worker) + 1);
   if (const Member* before = find(worker)) forget_time_of(*before);
   members_[std::size_t(worker)] = {.clock = slowest().value_or(0), .next_step = next_step};
@@ -48,7 +42,7 @@ void BoundedStaleness::joined(int worker, std::int64_t next_step, AggregationOut
   tell_limits(out);
 }
 
-void BoundedStaleness::ended(int worker, std::int64_t step, AggregationOutbox& out) {
+void BoundedStaleness::ended(int worker, std::int64_t step, StepLimits& out) {
   Member* const member = find(worker);
   if (member == nullptr || step < member->next_step) return;
   forget_time_of(*member);
@@ -58,7 +52,7 @@ void BoundedStaleness::ended(int worker, std::int64_t step, AggregationOutbox& o
   tell_limits(out);
 }
 
-void BoundedStaleness::done(int worker, AggregationOutbox& out) {
+void BoundedStaleness::done(int worker, StepLimits& out) {
   Member* const member = find(worker);
   if (member == nullptr) return;
   forget_time_of(*member);
@@ -66,7 +60,7 @@ void BoundedStaleness::done(int worker, AggregationOutbox& out) {
   tell_limits(out);
 }
 
-void BoundedStaleness::left(int worker, AggregationOutbox& out) {
+void BoundedStaleness::left(int worker, StepLimits& out) {
   const Member* const member = find(worker);
   if (member == nullptr) return;
   forget_time_of(*member);
@@ -74,15 +68,15 @@ void BoundedStaleness::left(int worker, AggregationOutbox& out) {
   tell_limits(out);
 }
 
-void BoundedStaleness::tell_limit(int worker, AggregationOutbox& out) {
+void BoundedStaleness::tell_limit(int worker, StepLimits& out) {
   Member& member = *find(worker);
   const std::optional<std::int64_t> least = slowest();
   const std::int64_t limit =
       least ? member.next_step + (*least + staleness_ - member.clock) : kNoLimit;
-  if (std::exchange(member.told, limit) != limit) out.limits.push_back({worker, limit});
+  if (std::exchange(member.told, limit) != limit) out.push_back({worker, limit});
 }
 
-void BoundedStaleness::tell_limits(AggregationOutbox& out) {
+void BoundedStaleness::tell_limits(StepLimits& out) {
   if (std::exchange(told_slowest_, slowest()) == slowest()) return;
   for (std::size_t worker = 0; worker < members_.size(); ++worker) {
     if (members_[worker]) tell_limit(int(worker), out);

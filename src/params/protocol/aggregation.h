@@ -58,29 +58,13 @@ enum class Fate : std::uint8_t {
   kDrop,   // it was applied before, or is too late
 };
 
-/// Collects the decisions of an aggregation until its owner takes them out.
-struct AggregationOutbox {
-  /// The worker may begin its own steps up to `own_step`.
-  struct StepLimit {
-    int worker = 0;
-    std::int64_t own_step = 0;
-  };
-  /// This shard has the worker's whole contribution to the round.
-  struct Whole {
-    int worker = 0;
-    std::int64_t round = 0;
-  };
-  /// The shard sums the kept contributions of exactly these workers, in this order, and applies the
-  /// sum. It drops contributions of other workers to this round.
-  struct Sum {
-    std::int64_t round = 0;
-    std::vector<int> contributors;
-  };
-  std::vector<StepLimit> limits;
-  std::vector<Whole> whole;
-  std::vector<Sum> sums;
-  void clear();
+/// The worker may begin its own steps up to `own_step`.
+struct StepLimit {
+  int worker = 0;
+  std::int64_t own_step = 0;
 };
+/// The new limits that an aggregation has set. Its owner takes them out and tells the workers.
+using StepLimits = std::vector<StepLimit>;
 
 /// How one shard aggregates. Workers are named by their index.
 class Aggregation {
@@ -90,26 +74,26 @@ class Aggregation {
   virtual ~Aggregation() = default;
   /// The worker trains from now on, from its own step `next_step`. Joining again replaces the
   /// worker's earlier state.
-  virtual void joined(int worker, std::int64_t next_step, AggregationOutbox& out) = 0;
+  virtual void joined(int worker, std::int64_t next_step, StepLimits& out) = 0;
   /// The worker begins to send the contributions of its own step `step`.
   virtual Fate arrived(int worker, std::int64_t step) = 0;
   /// All contributions of the step `step` have arrived, and are applied or kept.
-  virtual void ended(int worker, std::int64_t step, AggregationOutbox& out) = 0;
+  virtual void ended(int worker, std::int64_t step, StepLimits& out) = 0;
   /// The worker has made all its steps. It may go on until all others have made theirs. Nobody
   /// waits for this worker.
-  virtual void done(int worker, AggregationOutbox& out) = 0;
+  virtual void done(int worker, StepLimits& out) = 0;
   /// The worker trains no more, because it has left or is lost. Nobody waits for this worker.
-  virtual void left(int worker, AggregationOutbox& out) = 0;
+  virtual void left(int worker, StepLimits& out) = 0;
 };
 
 /// Every contribution is applied when it arrives.
 class AsyncAggregation : public Aggregation {
  public:
-  void joined(int, std::int64_t, AggregationOutbox&) override {}
+  void joined(int, std::int64_t, StepLimits&) override {}
   Fate arrived(int, std::int64_t) override { return Fate::kApply; }
-  void ended(int, std::int64_t, AggregationOutbox&) override {}
-  void done(int, AggregationOutbox&) override {}
-  void left(int, AggregationOutbox&) override {}
+  void ended(int, std::int64_t, StepLimits&) override {}
+  void done(int, StepLimits&) override {}
+  void left(int, StepLimits&) override {}
 };
 
 /// Stale synchronous parallel (Ho et al., NIPS 2013). Contributions are applied when they arrive. A
@@ -119,11 +103,11 @@ class AsyncAggregation : public Aggregation {
 class BoundedStaleness : public Aggregation {
  public:
   explicit BoundedStaleness(std::int64_t staleness) : staleness_(staleness) {}
-  void joined(int worker, std::int64_t next_step, AggregationOutbox& out) override;
+  void joined(int worker, std::int64_t next_step, StepLimits& out) override;
   Fate arrived(int, std::int64_t) override { return Fate::kApply; }
-  void ended(int worker, std::int64_t step, AggregationOutbox& out) override;
-  void done(int worker, AggregationOutbox& out) override;
-  void left(int worker, AggregationOutbox& out) override;
+  void ended(int worker, std::int64_t step, StepLimits& out) override;
+  void done(int worker, StepLimits& out) override;
+  void left(int worker, StepLimits& out) override;
 
  private:
   struct Member {
@@ -139,9 +123,9 @@ class BoundedStaleness : public Aggregation {
   std::optional<std::int64_t> slowest() const;
   /// Takes the member's clock out of clocks_, so that no worker waits for the member.
   void forget_time_of(const Member& member);
-  void tell_limit(int worker, AggregationOutbox& out);
+  void tell_limit(int worker, StepLimits& out);
   /// Tells all workers their limits, if the slowest clock has changed since the previous time.
-  void tell_limits(AggregationOutbox& out);
+  void tell_limits(StepLimits& out);
 
   const std::int64_t staleness_;
   std::vector<std::optional<Member>> members_;  // by worker

@@ -37,27 +37,25 @@ struct Bounded {
   }
   Limits told() {
     Limits limits;
-    for (const auto& limit : out.limits) {
+    for (const auto& limit : out) {
       EXPECT_TRUE(limits.emplace(limit.worker, limit.own_step).second) << "told twice";
     }
     out.clear();
     return limits;
   }
   BoundedStaleness machine;
-  AggregationOutbox out;
+  StepLimits out;
 };
 
 TEST(AsyncAggregation, AppliesAtOnceAndLimitsNobody) {
   AsyncAggregation machine;
-  AggregationOutbox out;
+  StepLimits out;
   machine.joined(0, 0, out);
   machine.joined(1, 5, out);
   EXPECT_EQ(machine.arrived(1, 5), Fate::kApply);
   machine.ended(1, 5, out);
   machine.left(0, out);
-  EXPECT_THAT(out.limits, IsEmpty());
-  EXPECT_THAT(out.whole, IsEmpty());
-  EXPECT_THAT(out.sums, IsEmpty());
+  EXPECT_THAT(out, IsEmpty());
 }
 
 TEST(BoundedStaleness, TheFastMayBeginAsManyStepsAheadOfTheSlowest) {
@@ -164,10 +162,10 @@ TEST(BoundedStaleness, AStepThatWasCountedCountsNoMore) {
 TEST(MakeAggregation, MakesWhatTheSpecSays) {
   EXPECT_NE(dynamic_cast<AsyncAggregation*>(make_aggregation({}).get()), nullptr);
   const auto bounded = make_aggregation({AggregationKind::kBounded, 3});
-  AggregationOutbox out;
+  StepLimits out;
   bounded->joined(0, 0, out);
-  ASSERT_EQ(out.limits.size(), 1u);
-  EXPECT_EQ(out.limits[0].own_step, 3);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].own_step, 3);
   EXPECT_EQ(AggregationSpec{}.str(), "async");
   EXPECT_EQ((AggregationSpec{AggregationKind::kBounded, 3}).str(), "ssp with staleness 3");
 }

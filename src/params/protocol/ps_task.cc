@@ -379,7 +379,7 @@ void PsTask::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
 
 // Only the ps that counts steps tells the limits, so that all workers follow one count.
 void PsTask::tell_limits(Outbox& out) {
-  for (const AggregationOutbox::StepLimit& limit : decided_.limits) {
+  for (const StepLimit& limit : decided_) {
     const PeerId trainer = trainers_[std::size_t(limit.worker)];
     if (!counts_steps() || trainer == Outbox::kNobody) continue;
     out.send(trainer, MessageType::kStepLimit, limit.own_step);

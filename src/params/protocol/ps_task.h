@@ -284,7 +284,7 @@ class PsTask {
   std::vector<std::string> flags_;  // the flags of the worker that declared `declared_`
   std::vector<std::int32_t> changed_after_reads_;
   std::unique_ptr<Aggregation> aggregation_;
-  AggregationOutbox decided_;
+  StepLimits decided_;
   std::unique_ptr<RoundCoordinator> coordinator_;  // on ps 0, in rounds
   std::unique_ptr<RoundNorms> norms_;              // on ps 0, in rounds
   std::unique_ptr<CoordinatorSearch> coordinator_search_;

@@ -20,11 +20,11 @@ namespace paceline {
 /// about that contribution.
 class RoundsAggregation : public Aggregation {
  public:
-  void joined(int, std::int64_t, AggregationOutbox&) override {}
+  void joined(int, std::int64_t, StepLimits&) override {}
   Fate arrived(int, std::int64_t) override { return Fate::kKeep; }
-  void ended(int, std::int64_t, AggregationOutbox&) override {}
-  void done(int, AggregationOutbox&) override {}
-  void left(int, AggregationOutbox&) override {}
+  void ended(int, std::int64_t, StepLimits&) override {}
+  void done(int, StepLimits&) override {}
+  void left(int, StepLimits&) override {}
 };
 
 struct RoundOptions {
