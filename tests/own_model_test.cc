@@ -156,7 +156,7 @@ void write_images(const std::string& folder, int each) {
   }
 }
 
-TEST(Images, LearnsTheClassesOfAFolderAndTellsThemOfNewImages) {
+TEST(ImagesExample, LearnsTheClassesOfAFolderAndTellsThemOfNewImages) {
   if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
   const TemporaryFolder folder;
   write_images(folder.path("photos/train"), 21);
