@@ -74,8 +74,13 @@ class Library {
   template <typename F>
   void find(const char* function, F*& call) {
     if (library_ == nullptr) return;
-    call = reinterpret_cast<F*>(::dlsym(library_, function));
+    find_if_there(function, call);
     if (call == nullptr) why_ = name_ + " has no " + function;
+  }
+  /// Finds a function that may be missing.
+  template <typename F>
+  void find_if_there(const char* function, F*& call) {
+    if (library_ != nullptr) call = reinterpret_cast<F*>(::dlsym(library_, function));
   }
   /// Null when all was found.
   const char* missing() const { return why_.empty() ? nullptr : why_.c_str(); }
@@ -114,6 +119,7 @@ void find_driver(Library& library, CudaCalls& calls) {
   library.find("cuEventDestroy_v2", calls.destroy_event);
   library.find("cuEventRecord", calls.record_event);
   library.find("cuEventSynchronize", calls.wait_for_event);
+  library.find_if_there("cuEventElapsedTime", calls.elapsed);
   library.find("cuModuleLoadData", calls.load_module);
   library.find("cuModuleUnload", calls.unload_module);
   library.find("cuModuleGetFunction", calls.find_function);
@@ -211,6 +217,7 @@ static_assert(kDeclared<&CudaCalls::stream_waits, &cuStreamWaitEvent>);
 static_assert(kDeclared<&CudaCalls::make_event, &cuEventCreate>);
 static_assert(kDeclared<&CudaCalls::destroy_event, &cuEventDestroy>);
 static_assert(kDeclared<&CudaCalls::record_event, &cuEventRecord>);
+static_assert(kDeclared<&CudaCalls::elapsed, &cuEventElapsedTime>);
 static_assert(kDeclared<&CudaCalls::wait_for_event, &cuEventSynchronize>);
 static_assert(kDeclared<&CudaCalls::load_module, &cuModuleLoadData>);
 static_assert(kDeclared<&CudaCalls::unload_module, &cuModuleUnload>);

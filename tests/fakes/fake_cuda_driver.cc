@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -49,6 +51,7 @@ enum Status : int {
   kInvalidDevice = 101,
   kInvalidImage = 200,
   kNotFound = 500,
+  kNotReady = 600,
   kIllegalAddress = 700,
   kUnknown = 999,
 };
@@ -56,6 +59,7 @@ enum Status : int {
 // Bytes after the end of a block, which nobody may write.
 constexpr std::size_t kBehind = 64;
 constexpr std::uint8_t kMark = 0x5a;
+constexpr unsigned kNoTiming = 2;  // a flag of an event
 
 struct Block {
   // Whole pages; the block ends where the mapping ends, except for one page.
@@ -72,6 +76,9 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;
   std::uint64_t ticket = 0;
+  bool timed = false;
+  /// When it happened; empty before.
+  std::shared_ptr<std::optional<std::chrono::steady_clock::time_point>> time = {};
 };
 
 struct Function {
@@ -402,8 +409,9 @@ int cuStreamWaitEvent(Stream* stream, Event* event, unsigned) {
   });
 }
 
-int cuEventCreate(Event** event, unsigned) {
+int cuEventCreate(Event** event, unsigned flags) {
   *event = new Event;
+  (*event)->timed = (flags & kNoTiming) == 0;
   return kSuccess;
 }
 int cuEventDestroy_v2(Event* event) {
@@ -412,8 +420,23 @@ int cuEventDestroy_v2(Event* event) {
 }
 int cuEventRecord(Event* event, Stream* stream) {
   const Lock lock(driver().mutex);
-  *event = {stream, stream->asked};
+  if (event->timed) {
+    event->time = std::make_shared<std::optional<std::chrono::steady_clock::time_point>>();
+    push(stream, [time = event->time] { *time = std::chrono::steady_clock::now(); });
+  }
+  event->stream = stream;
+  event->ticket = stream->asked;
   return driver().error;
+}
+int cuEventElapsedTime(float* ms, Event* begin, Event* end) {
+  const Lock lock(driver().mutex);
+  if (driver().error != kSuccess) return driver().error;
+  if (begin->time == nullptr || end->time == nullptr) {
+    return failed(kInvalidValue, "an event that does not time, or was not recorded, has no time");
+  }
+  if (!begin->time->has_value() || !end->time->has_value()) return kNotReady;
+  *ms = std::chrono::duration<float, std::milli>(**end->time - **begin->time).count();
+  return kSuccess;
 }
 int cuEventSynchronize(Event* event) {
   const Lock lock(driver().mutex);

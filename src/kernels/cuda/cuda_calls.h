@@ -200,6 +200,8 @@ struct CudaCalls {
   Status (*destroy_event)(Event* event);
   Status (*record_event)(Event* event, Stream* stream);
   Status (*wait_for_event)(Event* event);
+  /// Null if the driver has no such function. kNotReady while an event has not happened.
+  Status (*elapsed)(float* ms, Event* begin, Event* end);
   Status (*load_module)(Module** module, const void* image);
   Status (*unload_module)(Module* module);
   Status (*find_function)(Function** function, Module* module, const char* name);
@@ -223,11 +225,11 @@ struct CudaCalls {
   CublasCalls cublas{};
   CudnnCalls cudnn{};
 
-  static constexpr Status kOutOfMemory = 2, kStubLibrary = 34, kNoDevice = 100;
+  static constexpr Status kOutOfMemory = 2, kStubLibrary = 34, kNoDevice = 100, kNotReady = 600;
   static constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76;  // attributes
   static constexpr unsigned kForAllDevices = 1;                          // a flag of pinned memory
   static constexpr unsigned kNonBlocking = 1;                            // a flag of a stream
-  static constexpr unsigned kNoTiming = 2;                               // a flag of an event
+  static constexpr unsigned kTiming = 0, kNoTiming = 2;                  // flags of an event
 };
 
 /// What the plug-in found.

@@ -286,7 +286,7 @@ class CudaDevice::HostKernel : public Kernel {
     device_.synchronize();  // so that earlier work does not count as this op's time
     const auto begun = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      device_.download(inputs_[i].raw(), call.inputs[i].data, inputs_[i].bytes());
+      device_.ask_for_download(inputs_[i].raw(), call.inputs[i].data, inputs_[i].bytes());
     }
     device_.synchronize();
     KernelCall here = call;
@@ -295,7 +295,7 @@ class CudaDevice::HostKernel : public Kernel {
     here.scratch = scratch_.span();
     kernel_->run(here);
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      device_.upload(call.outputs[i].data, outputs_[i].raw(), outputs_[i].bytes());
+      device_.ask_for_upload(call.outputs[i].data, outputs_[i].raw(), outputs_[i].bytes());
     }
     device_.synchronize();  // because the next run writes to the same memory
     device_.host_op_ns_ += Duration(std::chrono::steady_clock::now() - begun).count();
@@ -362,6 +362,7 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
   check(calls_.retain_context(&context_, device_), "starting on the GPU");
   enter();
   check(calls_.make_stream(&stream_, CudaCalls::kNonBlocking), "making a stream");
+  copies_.emplace(calls_, stream_);
   if (calls_.cublas.multiply != nullptr) cublas_.emplace(calls_.cublas);
   if (calls_.cudnn.execute != nullptr) {
     cudnn_.emplace(calls_.cudnn);
@@ -410,6 +411,7 @@ CudaDevice::~CudaDevice() {
   unpin_pages(*this);
   cublas_.reset();
   cudnn_.reset();
+  copies_.reset();
   for (const auto& [ticket, event] : events_) calls_.destroy_event(event);
   for (CudaCalls::Event* const event : spare_events_) calls_.destroy_event(event);
   for (const auto& [source, module] : modules_) calls_.unload_module(module);
@@ -515,14 +517,30 @@ void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   enter();
   pin_pages(from, *this);
-  check(calls_.upload(address_of(to), from, bytes, stream_), "a copy to the GPU");
+  const std::lock_guard lock(mutex_);
+  copies_->time([&] { ask_for_upload(to, from, bytes); });
 }
 
 void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   enter();
   pin_pages(to, *this);
+  const std::lock_guard lock(mutex_);
+  copies_->time([&] { ask_for_download(to, from, bytes); });
+}
+
+void CudaDevice::ask_for_upload(void* to, const void* from, std::size_t bytes) {
+  check(calls_.upload(address_of(to), from, bytes, stream_), "a copy to the GPU");
+}
+
+void CudaDevice::ask_for_download(void* to, const void* from, std::size_t bytes) {
   check(calls_.download(to, address_of(from), bytes, stream_), "a copy from the GPU");
+}
+
+Duration CudaDevice::copy_time() const {
+  enter();
+  const std::lock_guard lock(mutex_);
+  return copies_->total();
 }
 
 void CudaDevice::copy(void* to, const void* from, std::size_t bytes) {

@@ -15,6 +15,7 @@
 #include "kernels/cuda/cuda_calls.h"
 #include "kernels/cuda/cuda_compiler.h"
 #include "kernels/cuda/cuda_plan.h"
+#include "kernels/cuda/cuda_timer.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/device.h"
 
@@ -55,6 +56,7 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   void copy(void* to, const void* from, std::size_t bytes) override;
   Event record() override;
   void wait(const Event& event) override;
+  Duration copy_time() const override;
   Duration host_op_time() const override { return Duration(host_op_ns_); }
   ThreadPool& threads() override { return host_->threads(); }
   void synchronize() override;
@@ -69,6 +71,8 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   void synchronize(std::uint64_t ticket) override;
   bool pin(void* begin, std::size_t bytes) override;
   void unpin(void* begin) override;
+  void ask_for_upload(void* to, const void* from, std::size_t bytes);
+  void ask_for_download(void* to, const void* from, std::size_t bytes);
   void release(std::byte* memory);
   void enter() const;
   std::unique_ptr<Kernel> make_own_kernel(const Node& node);
@@ -96,7 +100,8 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   std::optional<Cudnn> cudnn_;
   bool cudnn_is_wrong_ = false;
 
-  mutable std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;                 // guards the members below
+  mutable std::optional<CudaTimer> copies_;  // without those for ops on the host
   std::uint64_t last_ticket_ = 0;
   std::map<std::uint64_t, CudaCalls::Event*> events_;  // events that may not have happened yet
   std::vector<CudaCalls::Event*> spare_events_;

@@ -173,6 +173,27 @@ TEST_F(CudaTest, ADeviceThatGoesUnpinsWhatItPinned) {
   }
 }
 
+TEST_F(CudaTest, CopiesFromAndToTheHostAreTimedOnceTheyAreMade) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const auto gpu = device();
+  const std::vector<std::byte> from(kBytes);
+  std::vector<std::byte> to(kBytes);
+  const Buffer a = gpu->allocate(kBytes), b = gpu->allocate(kBytes);
+  gpu->synchronize();
+  EXPECT_EQ(gpu->copy_time(), Duration(0));
+  gpu->upload(a.data(), from.data(), kBytes);
+  EXPECT_EQ(gpu->copy_time(), Duration(0)) << "the copy is not made yet";
+  gpu->synchronize();
+  const Duration up = gpu->copy_time();
+  EXPECT_GT(up, Duration(0));
+  gpu->copy(b.data(), a.data(), kBytes);
+  gpu->synchronize();
+  EXPECT_EQ(gpu->copy_time(), up) << "a copy on the GPU is not one from or to the host";
+  gpu->download(to.data(), b.data(), kBytes);
+  gpu->synchronize();
+  EXPECT_GT(gpu->copy_time(), up);
+}
+
 TEST_F(CudaTest, AnotherDeviceWaitsForItsEvents) {
   const Setting two("FAKE_CUDA_DEVICES", "2");
   const auto gpu = device(0), other = device(1);
