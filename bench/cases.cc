@@ -56,7 +56,7 @@ namespace {
 
 constexpr double kMicrosOfMpi = 1e6;
 
-/// A rank that reduces numbers of one size. All ranks make the same calls.
+/// A rank that makes all-reduces of one size. All ranks make the same calls.
 class ReducingRank {
  public:
   ReducingRank(const MpiCalls& calls, std::size_t bytes)
@@ -228,8 +228,8 @@ void measure_collectives(Recorder& recorder) {
   measure_mpi(recorder);
 }
 
-// Bare loops that a fetch of a value that a ps rewrites is compared with: they compute the same
-// products over as many bytes, and nothing else.
+// Bare loops with which the workload `fetch` is compared. They compute the same products over as
+// many bytes, and nothing else.
 
 using models::FetchShape;
 
@@ -298,7 +298,8 @@ double us_of(const Call& call) {
 }
 
 /// Returns by how many µs `with` is longer than `without`. Measures both in turn, as the workload
-/// does, and takes medians of medians; `after` is not timed.
+/// does: the result is the median, over all turns, of the difference of their medians. Calls
+/// `after` after each `with`, untimed.
 double added_us(const Call& without, const Call& with, const Call& after) {
   std::vector<double> added;
   for (int turn = 0; turn < kTurns; ++turn) {

@@ -1,5 +1,5 @@
-// Measures copy_bytes beside std::memcpy on data in the caches. The parameter is how much further
-// in a page the target begins than the source.
+// Measures copy_bytes beside std::memcpy on data in the caches. The parameters are the number of
+// bytes, and by how many bytes further in its page the target begins than the source.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

@@ -15,7 +15,8 @@ struct InputCase {
   Pipeline pipeline;
 };
 
-/// Returns the pipelines over generated images, which it writes to `folder`.
+/// Returns the pipelines over generated images, which it writes to `folder`. Describes the JPEG
+/// files in `note`.
 std::vector<InputCase> input_cases(const std::string& folder, std::int64_t images,
                                    std::int64_t photos, std::string& note);
 void measure_input(Recorder& recorder);

@@ -16,7 +16,7 @@ struct KernelCase {
   std::unique_ptr<Graph> graph;
   std::vector<Value> values;  // outputs of the kernel
 };
-/// Returns a case for each of the main ops, in the shapes of mlp and of the small ptb.
+/// Returns a case for each of the main ops, most of them in the shapes of mlp and of the small ptb.
 std::vector<KernelCase> kernel_cases();
 
 /// The case `kernels`: the time of each kernel on all cores in ms, beside its bound. The bound is

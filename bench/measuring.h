@@ -10,15 +10,15 @@ namespace paceline::bench {
 /// The largest --repeat.
 constexpr int kMostRepeats = 1000;
 
-/// The largest allowed --repeat.
+/// One invocation of a command that measures, with its figures and their circumstances.
 class Measuring {
  public:
-  /// Prints the heading of the figures, with the machine and the date, and writes the figures to a
-  /// file.
+  /// Prints the heading of the figures, with the machine and the date. `json` is the file that
+  /// keep() writes; empty: none.
   Measuring(const std::string& command, std::string json, int repeats);
 
   Recorder& recorder() { return recorder_; }
-  /// Writes the measurements so far, so that a later failure does not lose them.
+  /// Writes the figures so far to the file, so that a later failure does not lose them.
   void keep() const;
 
  private:

@@ -10,7 +10,8 @@
 namespace paceline::bench {
 
 /// A copy of this process, forked when this object is made. The copy runs a function, and ends with
-/// this object or with its parent. Make it before any thread that the function could need.
+/// this object or with its parent. It has only the calling thread, so the function cannot use other
+/// threads that this process has already started.
 class PeerProcess {
  public:
   /// The process avoids the core of `near`, to which the parent is pinned; null: it runs anywhere.

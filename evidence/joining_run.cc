@@ -25,13 +25,14 @@ std::vector<std::vector<std::string>> tasks_of(const ReportRow& row,
                                                const std::vector<std::string>& addresses,
                                                const std::string& folder) {
   const int starts_apart =
-      (row.workers - 1) * row.workers / 2 + 2 * row.workers;  // in intervals, of all workers
-                                                              // together
+      // The time for which all workers together train, counted in intervals between two starts.
+      (row.workers - 1) * row.workers / 2 + 2 * row.workers;
   const double worker_seconds = starts_apart * row.apart_s;
   const std::string of_workers =
       fmt::format("{}", fmt::join(addresses.begin() + 1, addresses.end(), ","));
   std::vector<std::vector<std::string>> tasks;
-  // Otherwise a lab's ps would warn that it listens on a network.
+  // Tasks on hosts of a lab get a key: without a key, the ps would warn that it listens on a
+  // network.
   for (int task = 0; task <= row.workers; ++task) {
     tasks.push_back(
         {"train",           row.report,

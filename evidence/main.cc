@@ -86,10 +86,10 @@ std::vector<std::string> arguments_of_row(const ReportRow& row, GeneratedText& t
   return arguments;
 }
 
-// Every worker makes a step with its part of a batch at the same time. Workers are equally fast, so
-// each makes as many steps as the chief, whose times are used. Tasks that share cores sleep while
-// they wait. A simulated step that ends late makes the next one shorter, so only the mean time has
-// a meaning.
+// Returns the batches per second of a row of `fetch`. Every worker makes a step with its part of a
+// batch at the same time, so a batch takes as long as a step. Workers are equally fast, so the
+// chief's time is that of all. Tasks that share cores sleep while they wait. A simulated step that
+// ends late makes the next one shorter, so only the mean time has a meaning.
 double batches_per_s(const ReportRow& row) {
   const Report report = run_train({"train",         "fetch",
                                    "--ps",          std::to_string(row.ps),
@@ -204,7 +204,7 @@ std::vector<ReportRow> possible(std::vector<ReportRow> rows, Recorder& recorder)
   return rows;
 }
 
-/// Throws kUsage when there are no such rows.
+/// Throws kUsage if no row is selected.
 void check(const ReportSelection& selection) {
   if (!selected(selection).empty()) return;
   if (!selected({selection.only}).empty()) {

@@ -13,7 +13,7 @@ namespace paceline::bench {
 
 /// The result of a row: what it expected and what it reached.
 struct PredictionResult {
-  PredictedHost host;  // the host as measured just before the row, and shortly before that
+  PredictedHost host;  // the host as measured shortly before the row
   ExpectedSpeed expected;
   double made = 0;  // steps/s that it reached
   /// The share by which the roof had changed afterwards; nothing: it was not measured again.
@@ -23,8 +23,8 @@ struct PredictionResult {
 };
 
 /// Returns the largest change of a rate that kernels or rules depend on: the rate of products, and
-/// those of rules' passes over memory. It ignores the rate of passes over one array, which is one
-/// of two values, no matter what else runs.
+/// that of rules' passes over memory. It ignores the rate of passes over one array, because this
+/// rate jumps between two values, no matter what else runs.
 double roof_change(const PredictedHost& before, const PredictedHost& after);
 /// A row whose roof moved by more than this is set apart.
 constexpr double kRoofMayMove = 0.05;

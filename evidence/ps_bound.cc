@@ -76,7 +76,8 @@ double update_bytes(const StepCost& work, std::size_t variable, int contribution
          double(contributions - 1) * given;
 }
 
-// Returns, by variable, the time until a worker has the value with its own contribution.
+// Returns, by variable, the seconds from the moment at which a worker's contribution is ready until
+// the worker has the new value.
 std::vector<double> return_seconds(const StepCost& work, const Shares& shares,
                                    const JobHosts& hosts, std::size_t worker) {
   std::vector<double> seconds(work.specs.size());
@@ -112,7 +113,7 @@ class LinkSeconds {
     }
     return ends;
   }
-  /// Returns the bytes of the worker that moves the least over its own link.
+  /// The seconds of the link of the worker that moves the fewest bytes over its own link.
   std::vector<double> of_first_worker(const std::vector<double>& bytes) const {
     std::vector<double> least;
     for (const int host : hosts_.workers) {

@@ -51,7 +51,7 @@ TEST_F(PsBoundTest, WorkersOfAnotherHostShareItsLink) {
   EXPECT_THAT(three.workers,
               ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0.625, 1e-9), DoubleNear(0.625, 1e-9)));
   EXPECT_EQ(three.limit, "the link of host 0");
-  // Each worker's limits by themselves.
+  // Each limit by itself, as the steps per second that it allows a worker.
   EXPECT_THAT(three.terms,
               ElementsAre(term("the device", 1), term("the way of a from ready to needed", 1 / 1.4),
                           term("the link of host 0", 0.625), term("the link of host 1", 1.25),
@@ -81,8 +81,8 @@ TEST_F(PsBoundTest, ARoundReadsEachGradientAndUpdatesOnce) {
                                  .memory_bytes_per_s = 12 * kMegabyte,
                                  .contributions = 4});
   EXPECT_THAT(four.terms, Contains(term("the memory that rules pass over", 0.25)));
-  // Half of the transfer is over when the kernels begin, and all of it before the kernels that read
-  // b.
+  // The two updates take 4 s. When that of b ends, the kernels before b have run, and those that
+  // read b and all later ones take 0.6 s more.
   EXPECT_NEAR(four.steps_per_s, 4 / (4 + 0.6), 1e-9);
   EXPECT_EQ(four.limit, "the way of a round");
 }

@@ -19,7 +19,8 @@ PredictedHost RecentHosts::usual() {
   return usual_host(hosts_);
 }
 
-// Returns the number of remaining measurements in that placement.
+// Drops the oldest measurement in this placement of the cores if there are more than kMost. Returns
+// the number of those that remain.
 std::size_t RecentHosts::drop_all_but_latest(double core_trip_s) {
   const auto is_alike = [&](const PredictedHost& host) {
     return is_same_placement(host.core_trip_s, core_trip_s);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kNear = 50e-9, kFar = 150e-9;
 
-/// A machine whose measurements give the rates of a list, one after another.
+/// A machine that becomes faster: each measurement finds a rate that is higher by 1.
 class RecentHostsTest : public ::testing::Test {
  protected:
   PredictedHost next() {

@@ -76,7 +76,8 @@ SpeedBound ReportBound::local_steps(const PredictedHost& machine) const {
 }
 
 SpeedBound ReportBound::by(const PredictedHost& machine) const {
-  // fetch trains nothing, and the fetched value lies in shared memory.
+  // fetch trains nothing, and the fetched value lies in shared memory, so only the device limits
+  // it.
   if (row_.report == "fetch") return by_devices(1 / schedule_.seconds, row_.workers, "the device");
   if (row_.strategy == "local_sgd") return local_steps(machine);
   if (row_.strategy == "allreduce") return allreduce_bound(work_, schedule_, hosts(machine));

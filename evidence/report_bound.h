@@ -14,10 +14,11 @@
 
 namespace paceline::bench {
 
-/// Returns the number of the row's workers that are as fast as their devices.
+/// Returns the number of the row's workers, without its straggler.
 int counted_workers(const ReportRow& row);
 
-/// The bound of a row by its own strategy. A straggler should slow down no other worker.
+/// The bound of a row by its own strategy, for the workers without the straggler, which should slow
+/// down no other worker.
 class ReportBound {
  public:
   ReportBound(const ReportRow& row, GeneratedText& text);

@@ -17,9 +17,9 @@ namespace {
 constexpr int kMostCores = 8;
 constexpr int kTimings = 31, kRoundTrips = 200;
 constexpr Duration kLongest = std::chrono::milliseconds(20);  // for a pair whose cores are busy
-// If cores keep their places, two measured trips were within a factor of 1.2 of each other. If
-// cores move, trips differed by a factor of 2 (two threads of a core, or cores with a common cache)
-// to 5 (cores without a common cache).
+// While cores kept their places, measured trips were within a factor of 1.2 of each other. When
+// cores moved, trips differed by a factor of 2 (two threads of a core, or cores with a common
+// cache) to 5 (cores without a common cache).
 constexpr double kSamePlacement = 1.6;
 constexpr double kLongestTrip = 2e-6;  // a longer trip shows that other processes ran
 

@@ -12,8 +12,8 @@ namespace paceline {
 /// and TCP.
 double core_trip_seconds();
 
-/// True if both times were measured with the cores in the same places (shared cache or not), or if
-/// one of the times is unknown.
+/// True if the two trip times are so close that the cores were in the same places (shared cache or
+/// not) in both measurements, or if one of the times is unknown.
 bool is_same_placement(double one_trip, double other_trip);
 
 }  // namespace paceline

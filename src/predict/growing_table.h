@@ -12,8 +12,8 @@ namespace paceline {
 std::function<bool()> gives_up_after(double seconds);
 
 /// Predicts the shapes and prints a table of them, each row as soon as it is known. After `limit_s`
-/// it stops with a line that names the shapes it did not try. Returns the predictions, the fastest
-/// first, and at least one. Throws kUsage, naming --time-limit, if there is none by then.
+/// seconds prints a line that names the shapes not tried yet, and stops. Returns the predictions,
+/// the fastest first. Throws kUsage, naming --time-limit, if no shape was predicted by then.
 std::vector<Prediction> print_predictions(PredictedJob job, const std::vector<JobShape>& shapes,
                                           double limit_s);
 

@@ -104,7 +104,7 @@ std::string HostCache::note(const Noted& noted) const {
 
 SeenHost HostCache::usual(std::int64_t now, double core_trip_s,
                           const std::function<PredictedHost()>& measure) const {
-  // Those that nothing disturbed, with the cores in the same places as now.
+  // The undisturbed measurements that were made with the cores in the same places as now.
   std::vector<PredictedHost> hosts;
   std::int64_t newest = 0;
   for (const Noted& noted : kept_of(file_.read(), now)) {

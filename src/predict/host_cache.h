@@ -13,9 +13,9 @@
 
 namespace paceline {
 
-/// Returns the last of these measurements of one host, but with the median of each rate among the
-/// measurements with the same placement of the cores (predict/core_trip.h): a rate of one moment
-/// says little about the next seconds. At least one measurement must be given.
+/// Returns the last of these measurements of one host, with each rate replaced by its median over
+/// the measurements that have the same placement of the cores (predict/core_trip.h), since a rate
+/// of one moment says little about the next seconds. `measured` must not be empty.
 PredictedHost usual_host(std::span<const PredictedHost> measured);
 
 /// The facts of this machine, and a line for the user if earlier measurements are no longer used.
@@ -25,8 +25,8 @@ struct SeenHost {
 };
 
 /// The latest measurements of this machine. A measurement that was made while other programs had
-/// the cores is marked, since it only shows what the machine can do beside these programs. It is no
-/// longer used once an undisturbed measurement can be made.
+/// the cores is marked (others_share), since it only shows what the machine can do beside these
+/// programs. It is no longer used once there is an undisturbed measurement.
 class HostCache {
  public:
   static constexpr std::int64_t kFresh = 600, kKept = 3600;  // seconds
@@ -34,10 +34,10 @@ class HostCache {
   /// Keeps nothing if the path is empty.
   explicit HostCache(std::string path) : file_(std::move(path), "measured") {}
 
-  /// Returns the usual host of the last hour's undisturbed measurements. First measures again if
-  /// none of these, with the cores placed as they are now, is from the last ten minutes. If other
-  /// programs disturbed all measurements, returns the host as just measured. `now` is in seconds
-  /// since the epoch.
+  /// Returns the usual host (usual_host) of the last hour's undisturbed measurements, made with the
+  /// cores placed as they are now. First measures again if none of these is from the last ten
+  /// minutes. If other programs disturbed all measurements, returns the host as just measured.
+  /// `now` is in seconds since the epoch.
   SeenHost usual(std::int64_t now, double core_trip_s,
                  const std::function<PredictedHost()>& measure) const;
   /// A measurement and its moment, in seconds since the epoch.
@@ -45,8 +45,8 @@ class HostCache {
     PredictedHost host;
     std::int64_t at = 0;
   };
-  /// Keeps the measurement. If nothing disturbed it, drops the earlier measurements that other
-  /// programs disturbed, and returns SeenHost::discarded.
+  /// Keeps the measurement, and drops the earlier ones that other programs disturbed. Returns
+  /// SeenHost::discarded if it dropped some and nothing disturbed the new measurement.
   std::string note(const Noted& noted) const;
   /// Returns the newest measurement of the last hour; nullopt if there is none.
   std::optional<Noted> newest(std::int64_t now) const;

@@ -23,7 +23,8 @@
 namespace paceline {
 namespace {
 
-constexpr int kMostHostsOfFile = 100'000, kMostDevices = 1000;  // limits for one host
+// Limits for a file, and for one host.
+constexpr int kMostHostsOfFile = 100'000, kMostDevices = 1000;
 constexpr double kMostCoresOfHost = 100'000;
 
 /// The text to read, and the flag that named it.

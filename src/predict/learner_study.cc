@@ -18,11 +18,11 @@
 namespace paceline {
 namespace {
 
-// The rules that decide which contributions of many learners count. A run's state machines apply
-// these rules. Only the times of the learners are known; there is one shard, and there are no
-// links.
+// The rules that decide which contributions of many learners count. They call the state machines of
+// a run (BoundedStaleness, RoundCoordinator), with one shard. Only the learners' times are
+// simulated, not the links.
 
-/// The decisions of a rule about learners. The owner empties the lists.
+/// The decisions of a rule about learners. A rule adds to the lists; its caller empties them.
 struct LearnerDecisions {
   std::vector<int> counted;    // learners whose contributions count
   std::vector<int> lost;       // learners whose contributions count nowhere
@@ -211,7 +211,7 @@ struct Happening {
 struct Learner {
   Doing doing = Doing::kWaits;
   double since = 0;
-  // The learner's own speed factor: the time of its steps relative to the usual time.
+  // The time of the learner's steps, relative to the usual time of a step.
   double pace = 1;
   double computed = 0;  // seconds of work whose contribution is not yet decided
   std::uint32_t incarnation = 1;
@@ -281,7 +281,7 @@ class LearnersAtWork {
     at(now_ + left_s, learner, Happens::kIsBack);
   }
 
-  /// Ends what the learner was doing, counts the time of that, and begins `doing`.
+  /// Adds the time since `since` to the learner's activity so far, and begins the activity `doing`.
   void turn(int index, Doing doing) {
     Learner& learner = learners_[std::size_t(index)];
     const double spent = now_ - std::exchange(learner.since, now_);

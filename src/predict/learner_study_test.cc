@@ -51,8 +51,8 @@ TEST(LearnerStudyTest, CountsAllTimeOfEachLearner) {
   }
 }
 
-// A failure, one in 10 s, delays all others until they notice it. Each delay is at most 2 s, and on
-// average half a second of it passes in the others' current step.
+// Every 10 s a learner fails, and the round waits until the others notice it 2 s later. On average
+// the first half second of these 2 s overlaps with the others' own step of 1 s.
 TEST(LearnerStudyTest, InRoundsAllWaitUntilAFailureIsNoticed) {
   LearnerStudy study{.learners = 100, .mtbf_s = 1000, .restart_s = 10, .notice_s = 2};
   const double noticed_late = times_of(study, "sync").waiting;

@@ -47,7 +47,8 @@ std::optional<Roof> roof_of(const RoofJson& entry) {
       !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes")) {
     return std::nullopt;
   }
-  // Versions that did not note this share may have measured while other programs ran.
+  // An entry without this share is from an older version, which may have measured while other
+  // programs ran.
   const auto others = entry.find("others_share");
   const bool noted = others != entry.end() && others->is_number();
   return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
@@ -163,8 +164,8 @@ Loopback connect_loopback() {
   return ends;
 }
 
-// Moves the bytes piece by piece, and reads each piece as a frame's checksum does. Returns the
-// seconds of this thread; 0 if the connection has ended.
+// Moves the bytes piece by piece, and computes the checksum (CRC32C) of each piece as for a frame.
+// Returns the CPU seconds of this thread; 0 if the connection has ended.
 template <typename Move>
 double timed_pass(std::span<std::byte> all, const Move& move) {
   const double begun = thread_seconds();
@@ -214,7 +215,8 @@ TcpRates TcpMeter::measure(StreamEnds ends) const {
 
 namespace {
 
-// The least ratio of one thread's rate to the memory's rate: every machine so far has exceeded it.
+// A thread's least share of the rate of all threads: on every machine so far, one thread reached
+// more.
 constexpr double kLeastOfThread = 0.6;
 
 std::string file_in_cache(const std::string& kind) {

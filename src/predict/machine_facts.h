@@ -38,14 +38,15 @@ class RoofCache {
   const Measure measure_;
 };
 
-/// The bytes per second that one core sends or receives, including the checksum of each frame.
+/// The bytes per second that one core sends or receives over TCP while it also computes the
+/// checksum of each frame.
 struct TcpRates {
   double send = 0, receive = 0;  // 0: not known
   bool operator==(const TcpRates&) const = default;
 };
 
-/// Whether the ends of a stream run on one core or on two. Bytes that one core hands to another
-/// come from that core's caches, which may be far away.
+/// Whether the ends of a stream run on one core or on two. On two cores, the receiver reads the
+/// bytes from the caches of the sender's core, which may be far away.
 enum class StreamEnds { kOnTwoCores, kOnOneCore };
 
 /// Measures the rates over loopback, from memory to memory, since a job's values are larger than
@@ -55,7 +56,7 @@ class TcpMeter {
   /// The bytes that a measurement passes over.
   static constexpr std::size_t kBytes = std::size_t{72} << 20;
 
-  /// Writes to the first kBytes of `memory`, which must outlive it.
+  /// Writes to the first kBytes of `memory`, which must outlive the meter.
   explicit TcpMeter(std::span<std::byte> memory) : memory_(memory.first(kBytes)) {}
 
   /// Takes about 30 ms. Counts the time of threads and not wall-clock time, so other processes
@@ -66,10 +67,12 @@ class TcpMeter {
   const std::span<std::byte> memory_;
 };
 
-/// Returns this machine as a host of a prediction, as measured in the last hour (HostCache). If the
-/// last ten minutes have no undisturbed measurement, measures in 0.3 s.
+/// Returns this machine as a host of a prediction, from the measurements of the last hour
+/// (HostCache). If the last ten minutes have no undisturbed measurement, first measures, which
+/// takes 0.3 s.
 SeenHost this_host();
-/// Says when this machine was last measured, and how fast it was; empty if that is not noted.
+/// Says when this machine was last measured, and how fast it was; empty if no measurement of the
+/// last hour is kept.
 std::string noted_host_text();
 /// Returns this machine with its current roof; measuring that roof takes 0.3 s.
 PredictedHost measured_host();

@@ -43,8 +43,8 @@ class MeasuredMachine : public SessionObserver {
   }
 
  private:
-  // Adds the bound. It assumes that all workers of a job run on this machine: each does as much
-  // work as the others, and so does each of its towers.
+  // Adds the bound to the report. Assumes that all workers of a job run on this machine, and that
+  // all workers, and all towers, do equal work.
   static void add_bound(RunningSession& session) {
     const Cluster& cluster = session.made_of().cluster;
     const std::optional<double> made = session.report().tasks[0].steps_per_s;

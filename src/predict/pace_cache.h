@@ -14,7 +14,8 @@
 
 namespace paceline {
 
-/// Returns a text that is equal for two steps only if they compute the same results.
+/// Returns a key of the step's kernels: a hash of their ops, FLOPs and bytes in order, and the
+/// precision. Steps with equal keys are taken to last equally long.
 std::string pace_key(const Plan& plan, DType precision);
 
 /// The time of a step's kernels on this many threads.
@@ -26,8 +27,8 @@ struct Pace {
   bool operator==(const Pace&) const = default;
 };
 
-/// Returns the pace on `threads` threads. If there is none, returns that on the number of threads
-/// whose ratio to `threads` is nearest to 1; nullopt if there are no paces.
+/// Returns the pace on the number of threads that is nearest to `threads` by ratio; nullopt if
+/// there are no paces.
 std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads);
 
 /// Keeps paces. A pace that was measured beside other programs never replaces an undisturbed one.

@@ -5,9 +5,9 @@
 
 namespace paceline {
 
-/// Both return core seconds for each byte of float32: to pack it for travel, and to widen it again.
-/// The numbers are constants, measured on one core of an AMD EPYC (Zen 5) in blocks that lie in its
-/// cache.
+/// The functions return the core seconds per byte of float32 values: to pack the values for travel,
+/// and to widen them again. The numbers are constants, measured on one core of an AMD EPYC (Zen 5)
+/// in blocks that lie in its cache.
 double pack_s_per_byte(const ContributionForm& form, bool error_feedback);
 double unpack_s_per_byte(const ContributionForm& form);
 

@@ -88,7 +88,7 @@ std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster&
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();
   asked.strategy.name.clear();
-  asked.wire = own.wire;  // no shape rounds numbers unless the user asked for it
+  asked.wire = own.wire;  // no shape rounds more than the user asked for
   std::vector<JobShape> shapes = shapes_to_try(asked);
   std::erase_if(shapes, [&](const JobShape& shape) {
     // A limit on the lead of fast workers speeds nothing up.

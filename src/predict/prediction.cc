@@ -27,8 +27,8 @@ namespace paceline {
 namespace {
 
 // About the 10th and the 90th percentile of measured ÷ predicted, over the rows of
-// bench/predictions.csv. Few rows have a straggler, another system's transport or local steps:
-// these get the interval of the rows that wait for the same thing.
+// bench/predictions.csv. The limits with few rows (a straggler, another system's transport, local
+// steps) get the interval of a similar limit.
 SpeedInterval usual_interval(Limit limit) {
   switch (limit) {
     case Limit::kAlone:
@@ -67,8 +67,8 @@ SpeedInterval interval_of(Limit limit, KernelsFrom kernels) {
       return of_kernels ? SpeedInterval{0.85, 1.5} : usual;
     case KernelsFrom::kCosts:
       // Steps of `mlp`, `mlp --hidden 512 --batch 64`, `ptb`, `cifar10` and `resnet --depth 20` on
-      // one and on two threads of an Intel Xeon reached 0.83 to 1.62 times the prediction; other
-      // models reached as little as 1/16.
+      // one and on two threads of an Intel Xeon reached 0.83 to 1.62 times the predicted speed;
+      // other models reached as little as 1/16 of it.
       return {1.0 / 16, of_kernels ? 1.62 : usual.high};
   }
   return usual;
@@ -82,7 +82,7 @@ namespace {
 /// direction, and the rules' passes over each machine's memory. Everything else takes no time.
 double speed_limit(const SimulatedJob& job);
 
-/// The bytes that a step of every worker moves over the links.
+/// The bytes that hosts send and receive while every worker makes one contribution.
 struct StepBytes {
   explicit StepBytes(std::size_t hosts) : out(hosts), in(hosts) {}
   std::vector<double> out, in;                    // by host
@@ -100,7 +100,7 @@ double given_bytes(const SimulatedStep& shared, VariableId v) {
   return use.updated ? touched_bytes(shared.specs[std::size_t(v)], use.most_rows) : 0;
 }
 
-/// The part of float32's bytes that travels.
+/// The bytes that travel, divided by the bytes of the same numbers as float32.
 double part_of_bytes(const ContributionForm& form) {
   constexpr std::size_t kMany = std::size_t{1} << 20;
   return double(travelling_bytes(kMany, form)) / kMany;
@@ -146,8 +146,9 @@ bool is_remote(const SimulatedCluster& cluster, int host) {
   return std::ranges::any_of(cluster.ps, [&](int ps) { return ps != host; });
 }
 
-// The rate of each worker by itself. A worker that waits for all others is as slow as the slowest.
-// In rounds of fewer contributions, it is as slow as the slowest worker that a round needs.
+// The steps per second of each worker if links took no time. A worker that waits for all others is
+// as slow as the slowest. In rounds of fewer contributions, it is as slow as the slowest worker
+// that a round needs.
 std::vector<double> own_rates(const SimulatedJob& job, double device) {
   std::vector<double> rates(job.cluster.workers.size());
   for (std::size_t w = 0; w < rates.size(); ++w) {
@@ -197,8 +198,9 @@ LinkLimits limits_of_links(const SimulatedCluster& cluster, double every, const 
   return limits;
 }
 
-// The workers that need a link share it evenly. If no worker waits for others, a worker behind a
-// slow link delays only itself.
+// Returns the steps per second of all workers together that devices and links allow. The workers
+// that need a link share it evenly. If no worker waits for others, a worker behind a slow link
+// delays only itself.
 double links_allow(const SimulatedJob& job, double device, double every, const StepBytes& bytes,
                    bool ring) {
   const SimulatedCluster& cluster = job.cluster;
@@ -220,7 +222,8 @@ double links_allow(const SimulatedJob& job, double device, double every, const S
   return all + (linked > 0 ? std::min(over_links, linked * limits.all) : 0);
 }
 
-/// The rate of rules on the slowest machine of these hosts; 0: rules take no time there.
+/// The rate of rules on the slowest machine of these hosts; 0 if there are no hosts, or if rules
+/// take no time.
 double rate_of_rules(const SimulatedCluster& cluster, const std::vector<int>& hosts) {
   double slowest = std::numeric_limits<double>::infinity();
   for (const int host : hosts) {
@@ -230,8 +233,8 @@ double rate_of_rules(const SimulatedCluster& cluster, const std::vector<int>& ho
   return hosts.empty() ? 0 : slowest;
 }
 
-// Each worker applies the rules of dense variables; the rules of sparse variables are applied once
-// a round.
+// Each worker applies the rules of dense variables. The rules of sparse variables, which the
+// parameter servers apply once a round, are not counted.
 template <typename Seconds>
 double hybrid_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
   const HybridPlaces places(job.step->specs);
@@ -479,8 +482,9 @@ std::vector<int> ps_hosts_of(const PredictedJob& job, const JobShape& shape) {
   return hosts;
 }
 
-// Spreads workers over the hosts, each with a device, from the first host on. If there is a host
-// for every task, it starts after the last parameter server, as tasks are placed on emulated hosts.
+// Places workers on the hosts in order, no more on a host than it has devices. Begins at the first
+// host. If there is a host for every task, begins after the last parameter server, as tasks are
+// placed on emulated hosts.
 std::vector<int> worker_hosts_of(const PredictedJob& job, const JobShape& shape,
                                  const std::vector<int>& ps_hosts) {
   std::vector<int> hosts = shape.worker_hosts, room;
@@ -574,8 +578,8 @@ struct Crowd {
     constexpr double kOfEachTask = 0.03;  // time lost to each task beyond one per core
     return 1 + kOfEachTask * (std::max(1.0, tasks / cores) - 1);
   }
-  // The system spreads tasks over the cores at random, so this share of their messages stays within
-  // one core.
+  // If every core has equally many tasks, drawn at random, a task shares its core with this
+  // fraction of the other tasks. So this share of its messages stays within one core.
   double share_within_a_core() const {
     return alone && tasks > cores ? (tasks / cores - 1) / (tasks - 1) : 0;
   }
@@ -595,7 +599,7 @@ Crowd crowd_of(const SimulatedCluster& cluster) {
   return most;
 }
 
-// Assumes that every host's cores are as slow as the slowest of them.
+// Assumes that every host sends, receives and encrypts as slowly as the slowest host.
 TransportCosts costs_of(const PredictedJob& job, const SimulatedCluster& cluster) {
   TransportCosts costs = job.costs;
   const Crowd crowd = crowd_of(cluster);
@@ -645,7 +649,7 @@ double value_bytes(const SimulatedStep& step) {
 
 // The number of steps of each worker that the simulation counts. The fewer the workers, the more
 // their mean depends on how they happen to meet, so the more steps are counted. If steps take very
-// long or have very many frames, fewer steps are enough.
+// long or move very many bytes, fewer steps are counted.
 std::int64_t counted_steps(int workers, double bound, double bytes) {
   constexpr int kMost = 96, kUsual = 24, kLeast = 12, kLeastOfLong = 6;
   constexpr double kLong = 1e5, kMostBytes = 100e9;  // limits on the seconds and bytes of all steps
@@ -657,8 +661,8 @@ std::int64_t counted_steps(int workers, double bound, double bytes) {
   return std::max(kLeastOfLong, int(steps));
 }
 
-// Counts whole periods; a period lies between two full exchanges. During the first periods a link
-// gets up to its rate, so these are not counted.
+// Counts whole periods of local steps; a full exchange ends each period. A link needs the first
+// periods to get up to its rate, so these are not counted.
 void count_whole_periods(SimulatedJob& job) {
   const std::int64_t period = std::int64_t{job.strategy.local_steps} * job.accumulate;
   const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
@@ -757,7 +761,7 @@ Predictions predict_all(const PredictedJob& job, const std::vector<JobShape>& sh
       if (known) known(all.made.back());
     }
   } catch (const GivenUp&) {
-    // The configured strategy is one of the remaining ones.
+    // The shape whose prediction was given up stays among the untried ones.
   }
   all.untried.assign(next, shapes.end());
   std::ranges::stable_sort(all.made, std::ranges::greater(), &Prediction::times_alone);

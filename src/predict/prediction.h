@@ -42,17 +42,18 @@ struct PredictedHost {
   double flops_per_s = 0;         // products, all cores
   double bytes_per_s = 0;         // memory, all cores
   double thread_bytes_per_s = 0;  // memory, one thread; 0: bytes_per_s
-  // Bytes of passes over several arrays at once, such as rules make: all cores and one thread; 0:
-  // the rates above.
+  // Bytes per second of passes over several arrays at once, such as rules make: by all cores, and
+  // by one thread. 0: bytes_per_s and thread_bytes_per_s.
   double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
-  // Bytes of such passes in arrays that the caches hold, all cores; 0: the rate above.
+  // Bytes per second of such passes in arrays that the caches hold, all cores; 0: rule_bytes_per_s.
   double cached_rule_bytes_per_s = 0;
-  // The bytes that a core sends or receives over TCP per second, without a limit of the link; 0:
+  // The bytes per second that a core sends or receives over TCP, if no link limits it; 0:
   // TransportCosts decides.
   double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
-  // The bytes that two tasks on one core send and receive; 0: the rates above.
+  // The bytes per second that a core sends and receives if both tasks run on it; 0: the two rates
+  // above.
   double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
-  // The bytes that a core encrypts or decrypts; 0: this takes no time.
+  // The bytes per second that a core encrypts or decrypts; 0: encrypting takes no time.
   double cipher_bytes_per_s = 0;
   double core_trip_s = 0;          // the time of a word from one core to another; 0: not known
   double others_share = 0;         // the share of measuring time in which other programs had cores

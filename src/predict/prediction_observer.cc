@@ -110,7 +110,8 @@ class PredictionObserver : public SessionObserver {
   std::optional<PredictedHost> machine_;  // as measured before the job was initialised
 };
 
-// Several trainings, sums in the middle of a step, and GPUs are not predicted.
+// Not predicted are sessions of several trainings, batch norm over the batches of all workers, and
+// GPUs.
 bool says_expected(const PlannedSession& session) {
   const Cluster& cluster = session.cluster;
   const bool several = cluster.distributed() || cluster.towers > 1;

@@ -25,7 +25,7 @@ using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Lt;
 
-/// A model of 10 million parameters whose step takes 50 ms, on hosts with a link.
+/// A model of 10 million parameters whose step takes 50 ms, on hosts whose links have this rate.
 PredictedJob job_on(int hosts, double bytes_per_s) {
   PredictedJob job;
   job.step = [](const StepOf& of) {
@@ -60,7 +60,8 @@ TEST(PredictionTest, TheBoundIsThatOfTheMachinesThatHaveTasks) {
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.5), Lt(1.01)));
 }
 
-// The part of a step outside its kernels only covers messages between tasks.
+// The time that a step takes beside its kernels is that of messages between tasks, which one
+// process does not send.
 TEST(PredictionTest, AShortStepOfOneProcessTakesHardlyMoreThanItsKernels) {
   PredictedJob job = job_on(1, 0);
   job.step = [](const StepOf&) {
@@ -69,7 +70,7 @@ TEST(PredictionTest, AShortStepOfOneProcessTakesHardlyMoreThanItsKernels) {
   EXPECT_THAT(predict_alone(job).steps_per_s, AllOf(Gt(18'000), Lt(20'000)));
 }
 
-// The step takes hardly longer than its rule's pass, which covers 12 bytes of each parameter.
+// The step takes hardly longer than its rule's pass, which moves 12 bytes of each parameter.
 TEST(PredictionTest, RulesPassFasterOverWhatTheCachesHold) {
   const auto times_as_fast = [](double parameters) {
     PredictedJob job = job_on(1, 0);
@@ -114,8 +115,7 @@ TEST(PredictionTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
   EXPECT_THAT(predict(job, shape).steps_per_s, Gt(3 * made.steps_per_s));
 }
 
-// Tests the bound of three workers, one of them behind a link that carries 2.5 of its steps a
-// second.
+// Of three workers, one is behind a link that carries 2.5 of its steps a second.
 TEST(PredictionTest, AWorkerBehindASlowLinkHoldsUpNoOther) {
   PredictedJob job = job_on(4, 10e9);
   job.hosts[3].link_bytes_per_s = 100e6;
@@ -124,7 +124,7 @@ TEST(PredictionTest, AWorkerBehindASlowLinkHoldsUpNoOther) {
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.85), Lt(1.02)));
 }
 
-// 80 MB a step pass a core of ps:0 in each direction.
+// In each step, a core of ps:0 sends 40 MB and receives 40 MB.
 TEST(PredictionTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
   PredictedJob job = job_on(2, 0);
   for (PredictedHost& host : job.hosts) {
@@ -140,7 +140,8 @@ TEST(PredictionTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
   EXPECT_THAT(predict(job, shape).steps_per_s, Gt(2 * slow));
 }
 
-// 40 MB a step pass a cipher at each end, in each direction, where the link leaves the host.
+// A step sends 40 MB in each direction. Both ends of a link that leaves the host encrypt or decrypt
+// them.
 TEST(PredictionTest, EncryptingTakesACoreItsTime) {
   PredictedJob job = job_on(2, 0);
   for (PredictedHost& host : job.hosts) {

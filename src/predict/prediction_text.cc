@@ -165,8 +165,8 @@ std::string prediction_json(std::span<const Prediction> predictions, const std::
   return all.dump(2) + "\n";
 }
 
-// Draws one curve for each strategy, from its fastest shapes: with all shapes, names would fill the
-// picture.
+// Draws one curve for each strategy, from its fastest shapes: the names of all shapes would fill
+// the picture.
 std::string prediction_plot(std::span<const Prediction> predictions, const std::string& title,
                             const std::string& terminal, const std::string& output) {
   std::map<std::string, std::map<int, double>> speeds;  // by strategy and workers

@@ -41,7 +41,7 @@ class Products {
   std::vector<PlainProduct> products_;
 };
 
-/// The least time for measuring each kind of rate. The best try within that time counts.
+/// The least seconds for measuring each kind of rate. The best try within that time counts.
 struct RoofSeconds {
   double products = 0, memory = 0;
 };
@@ -61,9 +61,9 @@ class RoofMeter {
   Roof measure(const RoofSeconds& seconds);
   /// Returns the rate of rules in arrays that the caches hold.
   double measure_cached_rules(double seconds) { return rule_rate(seconds, RulePasses::kCached); }
-  /// Call this last.
+  /// Call this last: later measurements would also use one thread.
   ThreadRates measure_thread(const RoofSeconds& seconds);
-  /// Memory that later measurements may use.
+  /// Memory that other measurements may overwrite.
   std::span<std::byte> memory() const { return rules_.memory(); }
 
  private:

@@ -32,7 +32,8 @@ class RoofCacheTest : public ::testing::Test {
   std::string path_ = folder_.path() + "/cache/roof.json";
   double others_share_ = 0;  // what the next measurement will find
   int measured_ = 0;
-  // The tests replace real measurements, so programs that run beside the tests have no effect.
+  // The tests choose the share of other programs, so programs that run beside the tests do not
+  // change it.
   RoofCache cache_{path_, [this](DType precision, int threads) {
                      ++measured_;
                      Roof roof = measure_roof(precision, threads);

@@ -57,9 +57,9 @@ struct TrialPace {
   int steps = 0;
 };
 
-/// Makes steps in this process on all threads of the device, with random inputs. Makes at least one
-/// step, and no step that would end after `seconds`; keeps no result. Numbers are standard normal,
-/// row ids are drawn from all rows, and everything else is 0. Throws kInvalidArgument if the step
+/// Makes steps in this process on all threads of the device. Makes at least one step, and no step
+/// that would end after `seconds`; keeps no result. Inputs of float32 are standard normal numbers,
+/// row ids are drawn from all rows, and all other inputs are 0. Throws kInvalidArgument if the step
 /// needs more memory than this machine has, and passes on errors of ops that refuse such inputs.
 TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> specs,
                      const DeviceOptions& device, double seconds);
@@ -126,8 +126,8 @@ class TrialSteps {
             .steps = made};
   }
 
-  // Drawing more values than this would take longer than the steps, whose time hardly depends on
-  // them.
+  // Returns drawn values, or zeros if there are more than kMostDrawn elements: drawing these would
+  // take longer than the steps, whose time hardly depends on the values.
   std::vector<VariableState> values_of(std::span<const VariableSpec> specs) const {
     constexpr double kMostDrawn = 30e6;
     double elements = 0;
@@ -187,9 +187,9 @@ TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> s
 
 constexpr int kMostSimulated = 8;   // workers whose devices are simulated
 constexpr int kMostWorkers = 1000;  // the largest number of workers that is tried
-// The workloads' kernels reach this share of the roof; used if no step was measured.
+// The share of the roof that kernels are assumed to reach as far as no time was measured.
 constexpr double kKernelsOfRoof = 0.85;
-constexpr int kSpareHosts = 4;  // for parameter servers of other strategies
+constexpr int kSpareHosts = 4;  // for parameter servers that other shapes add
 
 std::string host_part(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
@@ -495,9 +495,9 @@ std::string ShapePredictor::kernels_in_words(const std::optional<Pace>& pace) co
                                               : when;
 }
 
-// Returns the kernels' time on these threads. The measured time has two parts. One part is that
-// which FLOPs and bytes explain, and changes with threads and hosts as they predict. The rest, such
-// as the start of each kernel, stays.
+// Returns the kernels' time on these threads. Of the measured time, the part that FLOPs and bytes
+// explain is scaled to these threads and to the worker's host. The rest, such as the start of each
+// kernel, stays.
 double ShapePredictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
   const double there = seconds_by_costs(plan, roof);
   const std::optional<Pace> known = nearest_pace(paces_, threads);
@@ -519,8 +519,8 @@ int ShapePredictor::workers_on_own_machine() const {
   return most;
 }
 
-// A task that a launcher started may have got only its share of the cores, without the flag for its
-// number of threads. If fewer tasks share the machine, each gets more threads.
+// If the number of threads is a worker's share of the cores, it may come from the launcher and not
+// from the user. Then each worker gets more threads if fewer workers share the machine.
 int ShapePredictor::threads(int workers_on_machine) const {
   if (are_threads_told()) return cluster_.threads;
   return std::max(1, int(worker_host().cores) / std::max(1, workers_on_machine));
@@ -537,7 +537,7 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
     if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
       pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
     }
-    // The run may slow this task down on purpose (the straggler).
+    // The straggler's own device is already slow, but the prediction needs the usual time.
     const bool slow = cluster_.process == Cluster::Process::kTask &&
                       cluster_.task == TaskId{TaskId::Role::kWorker, options_.straggler};
     if (slow) pace.step_seconds /= options_.straggler_times;
@@ -551,8 +551,8 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
   return pace;
 }
 
-// Tasks that are still to be started on emulated hosts will have addresses there. --strategy auto
-// chooses by these addresses.
+// Adds the addresses that tasks will have once the launcher has started them on emulated hosts,
+// since --strategy auto chooses by addresses.
 Cluster ShapePredictor::with_addresses() const {
   Cluster cluster = cluster_;
   if (!launches(cluster_)) return cluster;
@@ -586,7 +586,7 @@ ShapesAsked ShapePredictor::asked() const {
     const JobShape own = own_shape();
     if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     if (!options_.any_workers) asked.workers = own.workers;
-    // This strategy may be the default because nobody chose another.
+    // If the strategy is the default, nobody may have chosen it.
     const StrategyKind& kind = strategy_named(own.strategy.name, kind_of(cluster_));
     const bool named = cluster_.strategy.name != kAutomatic;
     if (named && &kind != &default_strategy(kind.cluster)) {

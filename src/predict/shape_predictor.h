@@ -35,9 +35,9 @@ struct PredictedStep {
 
 class ShapePredictor {
  public:
-  /// Reads the files that the options name, and measures this machine's roof unless the files or
-  /// `here` give it. Times some steps if the options want it and no undisturbed ones were timed.
-  /// Throws kUsage.
+  /// Reads the files that the options name, and measures this machine's roof unless a file or
+  /// `here` gives it. Times some steps if the options want it and no undisturbed ones were timed
+  /// before. Throws kUsage if a file cannot be read or makes no sense.
   ShapePredictor(const PredictedStep& step, const Cluster& cluster,
                  const PredictionOptions& options, const std::optional<PredictedHost>& here = {});
 
@@ -84,7 +84,7 @@ class ShapePredictor {
   std::unique_ptr<Device> device_;
   PredictedHost here_;
   PredictedJob job_;
-  std::shared_ptr<const Plan> own_, shared_;  // own_ applies its own rules
+  std::shared_ptr<const Plan> own_, shared_;  // own_: for a worker that applies rules itself
   std::string unknown_pairs_;                 // lines about pairs without known facts
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
@@ -100,8 +100,8 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
                                        const PredictionOptions& options);
 
 /// Returns the speeds of the shapes that a job may start with if its flags leave the choice open,
-/// the fastest first; none if the job cannot be predicted (batch norm of the whole batch). Uses the
-/// cluster's wire type and towers.
+/// the fastest first. Returns none if the job cannot be predicted, because of its device or of
+/// batch norm over the whole batch. Uses the cluster's wire type and towers.
 std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options);
 
@@ -119,7 +119,7 @@ struct RunPrediction {
   /// A shape with the same number of workers that would be a tenth faster, or one process if it
   /// would be a little faster; empty if there is none.
   std::optional<Prediction> better;
-  std::vector<Prediction> others = {};  // all compared shapes
+  std::vector<Prediction> others = {};  // the other shapes that were compared
   PredictedHost machine = {};           // the machine for which the prediction was made
 };
 /// `here` is this machine, if it was measured already. Takes as long as predicting the job's own

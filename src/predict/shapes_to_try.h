@@ -14,7 +14,7 @@ struct ShapesAsked {
   std::optional<int> ps, workers;
   std::optional<WireForm> wire;
   int accumulate = 1;
-  int most_workers = 8;  // the number that fits
+  int most_workers = 8;  // the number of workers that fit
   int towers = 1;        // devices of each worker
   bool sparse = false;   // the model has both sparse and dense variables
   bool links = false;    // there are several hosts, so that the wire matters
@@ -23,8 +23,9 @@ struct ShapesAsked {
 };
 
 /// Returns one process first; if workers have several devices, one process with 1, 2, 4 … of them.
-/// Then come all strategies with 1, 2 and 4 parameter servers and 1, 2, 4 … workers. Local steps
-/// come only if there are links, or if the user asked for them: they learn less per step.
+/// Then follow all strategies with 1, 2 and 4 parameter servers and 1, 2, 4 … workers. Local steps
+/// are among them only if there are links, or if the user asked for them, because a local step
+/// learns less.
 std::vector<JobShape> shapes_to_try(const ShapesAsked& asked);
 
 }  // namespace paceline

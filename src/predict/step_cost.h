@@ -31,8 +31,8 @@ struct StepCost {
 /// both directions (a value that is only assigned counts in one direction), and the gradient once.
 double rule_bytes_per_element(const Rule& rule);
 
-/// Returns the bytes of a variable that one step touches. `most_rows` is used for a sparse
-/// variable.
+/// Returns the bytes of a variable that one step touches. Of a sparse variable, these are
+/// `most_rows` rows.
 double touched_bytes(const VariableSpec& spec, std::int64_t most_rows);
 /// Returns the bytes that the update of a variable passes over in a step with this use.
 double rule_bytes(const VariableSpec& spec, const PlanBinding::Use& use);

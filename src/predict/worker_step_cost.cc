@@ -33,8 +33,7 @@ bool shares_memory(const Cluster& cluster) {
   return cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
 }
 
-// Parameter servers take contributions whole, so updates are streamed only if there are no
-// parameter servers.
+// Updates are streamed only if there are no other tasks, since these take whole contributions.
 StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
   request.rewrite = rewrite_to(cluster.train.precision);
   request.stream_updates = run.fused_update && !cluster.distributed();

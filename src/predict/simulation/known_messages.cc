@@ -45,7 +45,7 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kContributedRows:
     case MessageType::kInPlace:
       return Simulated::kDriven;
-    // These messages belong to fetch steps, whose values change between two steps of a worker.
+    // These messages are sent for the values that fetch steps read.
     case MessageType::kPullRows:
     case MessageType::kPullNext:
     case MessageType::kChanged:
@@ -76,7 +76,8 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kBeginAgain:
     case MessageType::kWithdraw:
     case MessageType::kValuesSent:
-    // These messages take no time, since workers ask for records ahead.
+    // These messages take no step time, since workers ask for records ahead. Sums in the middle
+    // of a step (kExchangedSums) are not predicted.
     case MessageType::kAskRecords:
     case MessageType::kRecords:
     case MessageType::kReadsRecords:

@@ -9,14 +9,14 @@
 namespace paceline {
 namespace {
 
-// So many quanta of a stream are under way at once, in addition to those that a link holds: enough
-// to keep both links always busy.
+// The quanta of a stream that may be under way, beside the bytes that the delay of the links holds:
+// enough to keep both links always busy.
 constexpr double kWindow = 4;
 
 // TCP streams that share a link share it unevenly. This is the standard deviation of the logarithm
-// of their shares, which are drawn anew for each message. With even shares, workers that send at
-// the same time would stay in step for ever. With 0.5, predictions of 28 configurations over links,
-// whose streams used Cubic, were wrong by 4% on average; with 0.3, by 6%.
+// of their shares, which are drawn anew for each message. With even shares, workers that once send
+// at the same time would always do so. With 0.5, predictions of 28 configurations over links, whose
+// streams used Cubic, were wrong by 4% on average; with 0.3, by 6%.
 constexpr double kUnevenShares = 0.5;
 
 Duration time_of(double bytes, double bytes_per_s) {

@@ -62,7 +62,7 @@ class LinkNetwork {
 
  private:
   struct Queued {
-    /// Bytes on the link, and the weight of the stream beside other streams.
+    /// The bytes still to be sent, and the weight of this message beside those of other streams.
     double bytes = 0, share = 1;
     std::function<void()> arrived;
   };

@@ -34,8 +34,8 @@ TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
   EXPECT_THAT(network.received()[1], DoubleNear(1e6, 1));
 }
 
-/// Returns the time at which a stream from host 0 to host 1 has sent as many bytes as a link
-/// carries in a second.
+/// Returns the time at which all bytes have arrived that `streams` streams send from host 0 to host
+/// 1. Together these are the bytes that a link carries in a second.
 double narrow_stream(const SimulatedPair& pair, int streams = 1) {
   VirtualTime time;
   const std::vector<SimulatedPair> pairs = {pair};
@@ -82,8 +82,8 @@ TEST(LinkNetworkTest, AHostMayReceiveMoreSlowlyThanItSends) {
   EXPECT_THAT(back, DoubleNear(1, 0.02));
 }
 
-/// Returns, in order, the moments at which four streams to one host, each of one second, have sent
-/// everything.
+/// Returns, in order, the times at which all bytes of four streams to one host have arrived. Each
+/// stream sends the bytes that a link carries in a second, in `sends` messages.
 std::vector<double> four_streams(int sends) {
   VirtualTime time;
   LinkNetwork network(time, hosts_with_links(5, 1e6), kQuantum);
@@ -124,8 +124,7 @@ TEST(LinkNetworkTest, WhatOneStreamCannotUseAnotherTakes) {
   EXPECT_THAT(wide, DoubleNear(3, 0.35));    // two thirds of its own link
 }
 
-// Compares the last of four streams in one direction with a single stream in the other direction,
-// as in TCP.
+// A stream in each direction gets the whole rate of the link, as in TCP.
 TEST(LinkNetworkTest, TheTwoWaysOfALinkAreApart) {
   VirtualTime time;
   LinkNetwork network(time, hosts_with_links(2, 1e6), kQuantum);

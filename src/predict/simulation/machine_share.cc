@@ -72,9 +72,9 @@ void MachineShare::advance() {
   }
 }
 
-// Gives every work its rate. Short work gets cores first: a scheduler would not let its time slice
-// run out. Other work shares the remaining cores by its threads. The part of a work's time in which
-// it waits for the memory grows if other work wants the memory, too.
+// Gives every work its rate. Short work gets cores first, since a scheduler lets it run to its end
+// within one time slice. Other work shares the remaining cores by its threads. The part of a work's
+// time in which it waits for the memory grows if other work wants the memory, too.
 void MachineShare::set_rates() {
   served_.clear();
   double left = machine_.cores;
@@ -101,7 +101,7 @@ void MachineShare::set_rates() {
     first = std::min(first, each->left / each->rate);
   }
   const TimePoint at = time_.now() + rounded_up(first);
-  if (looks_at_ && *looks_at_ <= at) return;  // this call plans the next one itself
+  if (looks_at_ && *looks_at_ <= at) return;  // the call at that time plans the next one itself
   looks_at_ = at;
   time_.at(at, [this, plan = ++plan_] { finish(plan); });
 }

@@ -59,7 +59,7 @@ class MachineShare {
     double rate = 0;  // such seconds per second
     double seconds = 0, bytes = 0;
     double memory = 0;       // the share of its time in which it waits for the memory
-    double full_memory = 0;  // the same share if the work had all its threads
+    double full_memory = 0;  // the same share if all cores made its traffic
     double threads = 1;      // at most the number of cores
     std::function<void()> done;
   };
@@ -78,9 +78,9 @@ class MachineShare {
   // waits for a core.
   std::multimap<double, Running> short_;
   std::list<Running> long_;
-  std::vector<Running*> served_;  // works of both lists
+  std::vector<Running*> served_;  // the works of both lists that have cores
   TimePoint advanced_{};
-  std::optional<TimePoint> looks_at_;  // when to look again
+  std::optional<TimePoint> looks_at_;  // when finish() runs next
   std::uint64_t plan_ = 0;
   double core_seconds_ = 0, bytes_ = 0, memory_seconds_ = 0;
 };

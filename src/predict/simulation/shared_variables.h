@@ -7,10 +7,10 @@
 
 namespace paceline {
 
-/// Returns the step's variables with the outer rule; every worker trains copies of them. The step
-/// has no actions.
+/// Returns a step without actions that has the job's variables with the outer rule, as the store
+/// keeps them. Every worker trains copies of them.
 SimulatedStep outer_step(const SimulatedJob& job);
-/// Returns the schedule by which the workers exchange these variables.
+/// Returns the schedule by which the workers exchange the variables of outer_step.
 OuterSchedule outer_schedule(const SimulatedJob& job);
 
 /// Returns the part of the step's variables that one of the stores of `hybrid` keeps, with their

@@ -111,10 +111,10 @@ class SimulatedTasks {
   Transport transport_;
   std::optional<OuterSchedule> schedule_;
   std::optional<HybridPlaces> places_;
-  std::deque<SimulatedStep> shared_;  // shared by the worlds
+  std::deque<SimulatedStep> shared_;  // the shared variables of each world
   std::deque<SimulatedWorld> worlds_;
   std::vector<std::unique_ptr<SimulatedMember>> members_;
-  // Stores that stand over the stores of the worlds.
+  // The other stores: local ones, and those that stand over the stores of the worlds.
   std::vector<std::unique_ptr<SimulatedStore>> stores_;
   std::vector<std::unique_ptr<StepThread>> threads_;
 };
@@ -133,7 +133,8 @@ StepThread::StepThread(const SimulatedJob& job, int index, SimulatedStore& store
 
 bool StepThread::finished() const { return steps_ >= job_.warm_steps + job_.steps; }
 
-// If an action ends at once, it calls this function again; the inner call only sets busy_ to false.
+// An action that ends at once calls this function while it runs. That inner call returns at once,
+// and the loop below goes on.
 void StepThread::go_on() {
   if (std::exchange(going_, true)) return;
   while (!busy_ && step()) {
@@ -280,7 +281,7 @@ void StepThread::note_step() {
 
 class SimulatedOuterStore : public SimulatedStore {
  public:
-  /// `shared` describes the variables of `below`, each of whose plans is a fragment of the
+  /// `shared` describes the variables of `below`. The plans of `below` are the fragments of the
   /// schedule. Borrows all its arguments.
   SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& below, const SimulatedStep& shared,
                       const OuterSchedule& schedule, bool in_rounds, VirtualTime& time,
@@ -348,7 +349,7 @@ SimulatedOuterStore::SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& 
                   .spent = spent});
 }
 
-// The first values are the common values.
+// The first step waits for the common values, since every worker's own copy begins with them.
 bool SimulatedOuterStore::may_begin(StepKind) {
   if (begun_) return true;
   for (int fragment = 0; fragment < schedule_.fragments(); ++fragment) {
@@ -366,7 +367,8 @@ void SimulatedOuterStore::end_step(const Done& done) {
   go_on();
 }
 
-// If an action ends at once, it calls this function again; the inner call only sets busy_ to false.
+// A part that ends at once calls this function while it runs. That inner call returns at once, and
+// the loop below goes on.
 void SimulatedOuterStore::go_on() {
   if (std::exchange(going_, true)) return;
   while (ended_ != nullptr && !busy_) {

@@ -61,7 +61,7 @@ TEST(SimulateTest, WorkersThatWaitForADeviceLeaveTheCoresToOthers) {
               DoubleNear(busy / 0.75, 0.1 * busy));
 }
 
-// Shared memory needs no sending.
+// The worker hands over two messages, each in 1 ms; in shared memory there is nothing to hand over.
 TEST(SimulateTest, AStepHandsItsContributionsOver) {
   const SimulatedStep step = two_layers();
   TransportCosts costs = free_of_cost();
@@ -135,7 +135,7 @@ TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   };
   EXPECT_THAT(with({500, 1024}), DoubleNear(200, 10));
   EXPECT_THAT(with({50, 10000}), Lt(160));
-  // There is no copy either, although several kernels read a variable.
+  // Such a variable is not read in a copy either, although several kernels read it.
   for (StepVariable& use : step.variables) use.reread = true;
   EXPECT_THAT(with({50, 10000}), Lt(160));
 }

@@ -76,14 +76,14 @@ struct TransportCosts {
   // The time of each end for a byte of values that is sent through shared memory.
   double ring_s_per_byte = 0.15e-9;
   /// The time in which the thread that makes a step hands over each message of a contribution
-  /// (tcp): steps of resnet, which has hundreds of these messages, took 7 to 18 ms longer than on
-  /// its device alone.
+  /// (tcp): steps of resnet, which has hundreds of these messages, took 7 to 18 ms longer than the
+  /// device alone.
   double hand_over_s = 20e-6;
   /// When several contributions are summed, they are read at this share of the rules' rate: runs of
   /// mlp in rounds fit 0.44 to 0.5.
   double contributions_of_rules = 0.46;
-  /// Returns how many bytes passes of rules move in the time that it takes to read this many
-  /// contributions of `bytes` bytes for their sum.
+  /// Returns the bytes of a rule's pass that takes as long as reading this many contributions, of
+  /// `bytes` bytes each, for their sum.
   double bytes_to_sum(double bytes, double contributions) const {
     return bytes * contributions / contributions_of_rules;
   }

@@ -91,7 +91,7 @@ void SimulatedMember::drive(const std::function<void(Outbox&)>& event) {
   look();
 }
 
-// Carries out what the machine wants, as the real driver does.
+// Does what the state machine asks for, as the real driver does.
 void SimulatedMember::look() {
   if (group_.founded() && !std::exchange(initialised_, true)) {
     return drive([&](Outbox& out) { group_.initialise(0, {}, world_.time.now(), out); });
@@ -289,7 +289,7 @@ void SimulatedMember::turn(std::size_t b) {
       if (work_[b].summed == size() - 1) note_whole(b);
     });
   }
-  // The sum includes the member's own part.
+  // A bucket is complete once all other members have summed their parts, and this member its own.
   if (!sparse && work.reduced && work.summed_bytes > 0 && work.summed == size() - 1) note_whole(b);
 }
 

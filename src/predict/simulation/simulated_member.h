@@ -1,6 +1,6 @@
 // A worker of a simulated all-reduce, as the store of its step. It has the state machine of a real
-// group, and makes the reduction of LinkCollectives, in place or in a ring, with sizes instead of
-// bytes.
+// member (CollectiveGroup), and makes the reduction of LinkCollectives, in place or in a ring, with
+// sizes instead of bytes.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   struct Work {
     std::size_t not_ready = 0;  // variables that are not ready
     bool begun = false, reduced = false, whole = false;
-    int there = 0, summed = 0;     // other members that contributed; that summed
-    std::size_t summed_bytes = 0;  // for a ring
+    int there = 0, summed = 0;     // how many other members contributed; how many summed
+    std::size_t summed_bytes = 0;  // ring: bytes summed; in place: 1 once this member has summed
     std::vector<SimulatedFrame> early = {};
   };
   /// The contributions that a plan reduces together.

@@ -124,7 +124,8 @@ void SimulatedPs::take_frames() {
   }
 }
 
-// One thread receives from this worker; all threads that serve no other connection apply rules.
+// One thread receives from this worker. Rules are applied by all threads, or by one thread while
+// those of another connection are being applied.
 void SimulatedPs::receive_some(std::size_t from) {
   Peer& peer = peers_[from];
   std::vector<SimulatedFrame> frames;
@@ -169,7 +170,8 @@ void SimulatedPs::finish_turn(std::size_t from, const std::vector<SimulatedFrame
   take_frames();
 }
 
-// The rule passes over its part, and writes the new values to separate memory.
+// Returns the bytes that pass the memory when a chunk is applied: the rule's pass over its part,
+// and the new values, which go to separate memory.
 double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
   const std::size_t position = position_of(frame.piece);
   const AssemblyTarget& target = targets_[position];
@@ -181,7 +183,7 @@ bool SimulatedPs::reads_in_place(const Peer& peer, const AssemblyTarget& target)
   return world_.transport.shared(peer.stream) && world_.can_be_mapped(target.where.variable);
 }
 
-// A pull copies values into frames, or into a copy in shared memory.
+// True if a pull copies the values, into frames or into the worker's copy in shared memory.
 bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
   return !reads_in_place(peer, target) || world_.is_read_in_copy(target.where.variable);
 }
@@ -526,7 +528,7 @@ void SimulatedPs::send_round_values(std::size_t position) {
   });
 }
 
-// Functions of ps 0.
+// Functions for the connection to ps 0.
 
 void SimulatedPs::connect_coordinator() {
   SimulatedPs& first = *world_.ps.front();

@@ -39,9 +39,9 @@ class SimulatedStore {
   virtual void ready(VariableId variable, const Done& done) = 0;
   /// Calls `done`, now or later, once the worker may go on.
   virtual void end_step(const Done& done) = 0;
-  /// True if the last step that has ended is counted.
+  /// True if the ps tasks or the group have counted the last step that ended.
   virtual bool answered() const = 0;
-  /// Returns how many global steps the values include once that step is counted.
+  /// Returns how many global steps the values include once answered() is true.
   virtual std::int64_t global_step() const = 0;
 
  protected:

@@ -23,7 +23,7 @@ WorkerTaskOptions worker_options(const SimulatedWorld& world, int index) {
   for (int i = 0; i < world.num_ps(); ++i) options.ps.push_back(fmt::format("ps:{}", i));
   options.cluster_id = "simulated";
   options.incarnation = 1;
-  // The simulator's driver knows the variables; the machines only compare this declaration.
+  // The simulator itself knows the variables; the state machines only compare this declaration.
   options.declare.last_step = std::int64_t{1} << 60;
   options.declare.aggregation = world.aggregation;
   options.join_timeout = kSimulatedJoinTimeout;
@@ -175,8 +175,8 @@ bool SimulatedWorker::may_begin(StepKind kind) {
   return machine_.initialised() && (kind != StepKind::kTrain || machine_.may_begin_step());
 }
 
-// A step that had to wait for permission first reads the current values. If other contributions are
-// applied between the worker's own, so do steps that fetch, and steps that follow those.
+// A step that had to wait for permission first reads the current values. If others' contributions
+// are applied between the worker's own, fetch steps and the steps right after them do so, too.
 void SimulatedWorker::begin_step(StepKind kind, int) {
   const bool others = world_.num_workers() > 1 && !world_.in_rounds();
   const bool fetches = kind == StepKind::kFetch, fetched = std::exchange(fetched_, fetches);

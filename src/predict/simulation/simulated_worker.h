@@ -23,7 +23,7 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   void start();
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
   void set_stream_from(int ps, int stream) { streams_in_[std::size_t(ps)] = stream; }
-  // For rounds that the workers commit.
+  // For rounds that the workers commit (hybrid).
   void await_round(std::int64_t round);
   bool round_is_open() const { return machine_.round_is_open(); }
   /// True if every ps has all contributions of the last step.
@@ -64,8 +64,8 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   WorkerTask machine_;
   std::vector<int> streams_, streams_in_;   // by ps
   std::vector<std::vector<Piece>> pieces_;  // by variable
-  std::vector<std::int64_t> missing_;       // by variable: bytes, or words, that have not arrived
-  std::vector<VariableId> kept_;            // wait for the norm of all contributions
+  std::vector<std::int64_t> missing_;       // by variable: bytes, or notices, still to arrive
+  std::vector<VariableId> kept_;  // to be sent once the norm of all contributions is known
   struct Arrived {
     int ps = 0;
     SimulatedFrame frame;

@@ -28,8 +28,8 @@ struct SimulatedWorld {
   const VariableSpec& spec(VariableId v) const { return step.specs[std::size_t(v)]; }
   const StepVariable& use(VariableId v) const { return step.variables[std::size_t(v)]; }
   bool in_rounds() const { return aggregation.kind == AggregationKind::kRounds; }
-  /// True if other workers change the values while a worker computes a contribution that will count
-  /// from them.
+  /// True if other workers may change the values while a worker computes a contribution from them,
+  /// and this contribution still counts.
   bool others_change_values() const {
     return !in_rounds() || aggregation.late == LateContribution::kFold;
   }
@@ -50,7 +50,7 @@ struct SimulatedWorld {
   }
   /// Returns the part of a variable's rows that the piece holds.
   double part_of(const Piece& piece) const;
-  /// Returns the number of rows in the piece that a step names, for a sparse variable.
+  /// Returns the number of a sparse variable's rows in the piece that a step names.
   std::int64_t rows_named(const Piece& piece) const;
 
   const SimulatedJob& job;

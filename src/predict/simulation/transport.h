@@ -25,8 +25,8 @@ class Transport {
   int open(int from, int to, FrameReceiver& receiver, int name);
   /// Queues a frame.
   void send(int stream, SimulatedFrame frame);
-  /// Sets a function that is called when the system has taken values, with their number of bytes as
-  /// they travel.
+  /// Sets a function that is called when the system has taken some frames, with the bytes that the
+  /// values among them take as they travel.
   void set_on_sent(int stream, std::function<void(std::size_t bytes)> sent) {
     streams_[std::size_t(stream)].sent = std::move(sent);
   }
