@@ -20,7 +20,7 @@ std::shared_ptr<const std::vector<Bucket>> one_bucket(std::span<const VariableSp
   return std::make_shared<const std::vector<Bucket>>(buckets_of(variables, layout, plan));
 }
 
-// A member contributes one number in every element.
+// A member contributes the same number in every element.
 float contribution_of(int rank) { return float(rank + 1); }
 
 }  // namespace

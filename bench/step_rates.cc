@@ -25,7 +25,8 @@ int workers_of(const Cluster& cluster) {
                                                         : cluster.workers();
 }
 
-// The tasks of a cluster share all cores, so each gets a part.
+// Returns the threads that compute: those of one process, or all cores, which the tasks of a
+// cluster share.
 int threads_of(const Cluster& cluster) {
   return !cluster.distributed() && cluster.threads > 0 ? cluster.threads : usable_cores();
 }

@@ -85,7 +85,8 @@ TEST_F(ReportBoundTest, LocalStepsAreThoseOfSoManyProcesses) {
     EXPECT_NEAR(bound(fmt::format("resnet, shape 4, {}, local steps", rate)).steps_per_s, 8 * alone,
                 1e-6);
   }
-  // This row's one parameter server would send and receive a tenth more than its link carries.
+  // Without local steps, the row's one parameter server would have to move ten times what its link
+  // carries.
   EXPECT_EQ(bound("ptb, 1 ps + 4 workers, 1 Gbit/s").limit, "the link of host 0");
   EXPECT_LT(bound("ptb, 1 ps + 4 workers, 1 Gbit/s").steps_per_s, 12);
   EXPECT_GT(bound("ptb, 1 ps + 4 workers, 1 Gbit/s, local steps").steps_per_s, 108);

@@ -14,7 +14,8 @@ using SecondsByResource = std::vector<std::vector<double>>;
 /// One of the two parts of a round that do not overlap.
 struct RoundPart {
   SecondsByResource last;  // the seconds until the last worker has its values, or has contributed
-  // The seconds until the first worker has; the least that any worker needs.
+  // The seconds until the first worker has its values, or has contributed: the least that any
+  // worker needs.
   SecondsByResource first;
 };
 

@@ -9,7 +9,7 @@ namespace paceline {
 /// One of the limits of a bound.
 struct BoundTerm {
   std::string what;  // "the link of host 0"
-  // The speed of each worker that uses it, if nothing else limited these workers.
+  // The speed of each worker that uses the resource, if nothing else limited these workers.
   double steps_per_s = 0;
 };
 

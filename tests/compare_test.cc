@@ -44,7 +44,7 @@ class Compare : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return run_paceline(words);
   }
-  // The workers of the cluster, together.
+  // Gives each of the cluster's two workers half of the steps, so that together they make as many.
   void make_as_many_steps() {
     for (const int i : {0, 1}) cluster_.tasks[i].steps = alone_.tasks[0].steps / 2;
   }

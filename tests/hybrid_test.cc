@@ -1,5 +1,6 @@
-// Tests jobs whose sparse variables lie on a ps, while the workers reduce the dense ones: a lost
-// worker leaves both groups, and a new one joins both.
+// Tests jobs whose sparse variables lie on a ps, while the workers reduce the dense ones. A worker
+// that is lost leaves both the workers of the ps and the group that reduces, and a new worker joins
+// both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

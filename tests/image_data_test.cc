@@ -54,7 +54,7 @@ TEST_F(ImageDataTest, ReadsAFolderOfBinaryFiles) {
   EXPECT_EQ(data.evaluation->batches(), 2);
   EXPECT_EQ(data.classes, 10);
   PipelineReader reader(data.training);
-  for (int i = 0; i < 30; ++i) ASSERT_NE(reader.next(), nullptr);  // it repeats
+  for (int i = 0; i < 30; ++i) ASSERT_NE(reader.next(), nullptr);  // the pipeline repeats
   EXPECT_EQ(reader.next()->values.shape(), (Shape{8, 3, 24, 24}));
 }
 

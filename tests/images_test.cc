@@ -170,7 +170,7 @@ TEST_F(Images, AnEvaluationPassesOverACorruptCheckpointAndSaysIt) {
   std::ofstream(shard, std::ios::binary) << bytes;
   const Words once = {"eval", "resnet", "--units",           "1",     "--batch", "20", "--data",
                       data(), "--out",  folder_.path("out"), "--once"};
-  for (int i = 0; i < 2; ++i) {  // the first one changes nothing
+  for (int i = 0; i < 2; ++i) {  // the first command changes nothing
     EXPECT_THAT(run(once), AllOf(HasSubstr("passes over a checkpoint that is not whole: " + newest),
                                  HasSubstr("step 2: loss ")));
   }

@@ -81,7 +81,8 @@ TEST_F(Infer, TakesARunOfAClusterAndAFileOfVariables) {
   EXPECT_THAT(run(lone, 1), HasSubstr("only in the model"));
   const auto by_file = lines(run(join({lone, {"--set", "units=1"}})));
   ASSERT_EQ(by_file.size(), 13u);
-  EXPECT_THAT(by_file[1], MatchesRegex(".*,[0-9],0\\.[0-9]+"));  // it tells no names
+  // A file of variables has no names of classes.
+  EXPECT_THAT(by_file[1], MatchesRegex(".*,[0-9],0\\.[0-9]+"));
 }
 
 TEST_F(Infer, GivesThePerplexityOfLines) {

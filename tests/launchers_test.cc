@@ -145,8 +145,8 @@ std::string printed_by(const std::string& command) {
   return shell.wait_exit(kMeetsWithin) == 0 ? shell.output() : "";
 }
 
-// The jobs have different numbers, so that two of them do not meet. The commands have Debian's
-// names.
+// mpirun gives each job a number of its own, so the processes of two jobs do not meet. The commands
+// have Debian's names.
 TEST(Meeting, ProcessesOfMpirunFindEachOther) {
   const std::vector<Words> launchers = {
       {"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"}, {"mpirun.mpich"}};

@@ -106,7 +106,8 @@ TEST_F(Mpi, TheBenchHasItsTimesBySize) {
   EXPECT_GT(json["figures"][4]["value"]["median"], 0);
 }
 
-// Returns the process of that test which mpirun has started as this rank; −1 if there is none.
+// Returns the process that mpirun has started as this rank for the test of a lost rank; −1 if there
+// is none.
 pid_t process_of_rank(int rank) {
   const std::string wanted = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

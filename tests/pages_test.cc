@@ -115,8 +115,8 @@ TEST_F(Pages, AReportWithoutRowsIsNamed) {
 
 class Curves : public Pages {
  protected:
-  // The reports have two workers with perplexities of 100 and 121, and one worker that made 100
-  // million steps, and in each sent 10 bytes and received 5.
+  // A script that prints the perplexities 100 and 121 of two workers. Its report has one worker,
+  // which made 100 million steps, and sent 10 bytes and received 5 in each.
   std::string paceline() const {
     return script("paceline", "echo \"$@\" >> " + folder_.path("calls") + R"(
 for report; do :; done

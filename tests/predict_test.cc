@@ -28,7 +28,7 @@ using ::testing::SizeIs;
 const std::vector<std::string> kSmallJob = {"mlp", "--hidden",      "32", "--device",
                                             "sim", "--sim-step-ms", "20"};
 
-/// A roof, so that nothing is measured.
+/// Gives every command a roof, so that nothing is measured.
 class PredictTest : public ::testing::Test {
  protected:
   PredictTest() : roof_(folder_.path() + "/roof.toml") {

@@ -24,7 +24,7 @@ using ::testing::SizeIs;
 
 class Probe : public ::testing::Test {
  protected:
-  /// The address of a new server.
+  /// Starts a server, and returns its address.
   std::string serve(const Words& more = {}) {
     std::string address = free_address();
     servers_.push_back(

@@ -56,8 +56,8 @@ std::set<std::string> rows_of(const std::string& table) {
   return rows;
 }
 
-/// Returns the names of the members that begin with `within`, without that beginning; if it is
-/// empty, all names that are not in `use`.
+/// Returns the names of the members that begin with `within`, without that beginning; if `within`
+/// is empty, all names that are not in `use`.
 template <typename Record>
 std::set<std::string> names_of(const std::string& within = "") {
   std::set<std::string> names;

@@ -77,7 +77,7 @@ TEST_P(TwoInterrupts, TheFirstWaitsForItsSave) {
   expect_goes_on_from(step);
 }
 
-// timeout(1) sends two signals so.
+// timeout(1), for example, sends two signals at once.
 TEST_P(TwoInterrupts, SignalsOfOneMomentAreTheFirst) {
   ASSERT_TRUE(training_.wait_for("Saving model to ", seconds(60))) << training_.output();
   training_.signal(SIGINT);

@@ -61,7 +61,8 @@ class Security : public ::testing::Test {
   void expect_trained_on() {
     EXPECT_TRUE(worker_->wait_for_more("Step: ", 60s)) << worker_->output();
   }
-  /// The ps names the stranger's host.
+  /// Expects that the ps says why it refuses the stranger and names the stranger's host, and that
+  /// the job trains on.
   void expect_refused(const std::string& why) {
     const std::string from = lab_address(2) + ":";
     EXPECT_TRUE(ps_->wait_for_next(why, 30s)) << ps_->output();

@@ -416,7 +416,7 @@ TEST_F(DrawnNumbers, DoNotCrossAGap) {
   write("whole", {"loss"}, steps);
   for (std::int64_t i = 0; i < 20; ++i) steps[std::size_t(i)] += i < 10 ? 0 : 500;
   write("gap", {"loss"}, steps);
-  // Each piece begins with a move.
+  // In SVG, each piece of a curve begins with a move.
   const auto pieces_of = [](const std::string& picture) {
     return count(picture.substr(picture.find("<g id=\"gnuplot_plot_1")), "M");
   };

@@ -152,7 +152,7 @@ TEST(Help, TrainModelListsItsHyperParameters) {
   EXPECT_THAT(run.output, HasSubstr("--hidden"));
 }
 
-// As srun starts them, on one node.
+// The tasks have the variables that srun gives to tasks of one node.
 TEST(Launched, TheTasksOfAStepOfSlurmFindEachOther) {
   for (const Words& more : {Words{}, Words{"--ps", "1"}}) {
     std::vector<std::unique_ptr<Process>> tasks;

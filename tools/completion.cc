@@ -12,7 +12,8 @@ std::vector<CommandNode> command_tree() {
     for (CommandLine& line : subcommand.lines()) lines.push_back(std::move(line));
   }
   std::vector<CommandNode> tree = command_nodes(lines);
-  // Replaced by the words and help of `paceline --help`, in its order.
+  // The first node has all words of `paceline`: these are replaced by the words and help of
+  // `paceline --help`, in its order.
   tree.front().words.clear();
   for (const Subcommand& subcommand : all_subcommands()) {
     add_word(tree.front(), std::string(subcommand.name), std::string(subcommand.help));

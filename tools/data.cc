@@ -57,7 +57,7 @@ Wanted read_wanted(const FlagValues& values, const std::string& count, std::int6
           std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1))};
 }
 
-// Names the flag that is at fault.
+// Makes the data. An error names the flag that is at fault.
 void generate(void (*make)(const std::string&, std::int64_t, std::uint64_t), const Wanted& wanted,
               const std::string& count) {
   try {

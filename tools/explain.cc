@@ -184,8 +184,8 @@ std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
   return words;
 }
 
-// Reports of earlier versions do not say what the run's machine can do; then this machine is
-// measured.
+// Returns the machine of the run. Reports of earlier versions do not describe it: then returns
+// nothing, and this machine is measured.
 std::optional<PredictedHost> machine_of(const Report& run) {
   if (!run.expected || run.expected->machine.empty()) return {};
   return host_of(run.expected->machine);

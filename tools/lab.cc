@@ -54,7 +54,8 @@ CommandLine lab_line() {
   return line;
 }
 
-// Returns the command with the lab's flags, or `paceline launch` with them and the command.
+// Returns the command with the lab's flags. If --ps or --workers is given, returns `paceline
+// launch` with all these flags and the command.
 Arguments with_flags(Arguments command, const FlagValues& values) {
   Arguments flags;
   for (const auto& [own, of_command] : kFlagsOfCommand) {

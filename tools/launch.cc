@@ -72,7 +72,8 @@ std::vector<SshHost> hosts_of_file(const std::string& path) {
   return hosts;
 }
 
-/// NAME=VALUE, of what --env says.
+/// Returns NAME=VALUE for a text of --env. If the text is only a NAME, the value is that of this
+/// process.
 std::string variable_of(const std::string& text) {
   const std::string name = text.substr(0, text.find('='));
   if (name.empty()) refuse_flag("--env", text, "must be NAME or NAME=VALUE");

@@ -15,11 +15,11 @@ struct ModelCommand {
   bool (*can)(const models::Model&);
   std::string (*why_not)(const models::Model&);  // the beginning of an error
 };
-/// The models that it is for.
+/// Returns the models that the command supports.
 std::vector<const models::Model*> models_of(const ModelCommand& command);
 /// Returns the model that the first argument names; null if the argument was --help, after printing
-/// that. Throws kUsage, with the usage, if there is no argument, or if the command does not support
-/// the model.
+/// the help. Throws kUsage, with the usage, if there is no argument, or if the command does not
+/// support the model.
 const models::Model* model_argument(const ModelCommand& command, const Arguments& arguments);
 
 }  // namespace paceline

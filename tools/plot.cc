@@ -56,7 +56,7 @@ constexpr std::size_t kSmoothed = 40, kPartOfAll = 20;  // points from which on 
 bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
 constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
 
-// "loss" of "loss/valid", and "valid".
+// For the tag "loss/valid", family_of returns "loss", and member_of "valid".
 std::string family_of(std::string_view tag) { return std::string(tag.substr(0, tag.find('/'))); }
 std::string member_of(std::string_view tag) {
   const std::size_t slash = tag.find('/');
@@ -207,7 +207,7 @@ class Script {
       }
     }
     if (finite || curves.empty()) return add_panel(label, settings, curves);
-    // gnuplot finds no range for it.
+    // gnuplot finds no range if no value is finite.
     add_panel(label,
               "set xrange [0:1]\nset yrange [0:1]\nset label 1 'no value is finite' at graph 0.5, "
               "graph 0.5 center\n",

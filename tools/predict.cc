@@ -77,7 +77,7 @@ class Awaited {
   Awaited(const Awaited&) = delete;
   Awaited& operator=(const Awaited&) = delete;
 
-  /// Throws kUsage when it cannot be run.
+  /// Throws kUsage if the command cannot be run.
   ExitStatus run(Arguments command) const {
     const pid_t pid = start(command);
     while (true) {
@@ -265,7 +265,7 @@ void read_strategy(const FlagValues& values, SizedJob& job) {
   std::vector<std::string> names;
   for (const StrategyKind* const kind : strategies()) {
     const bool known = std::ranges::find(names, kind->name) != names.end();
-    // If the tensors are not known, leaves out strategies that split variables.
+    // Leaves out strategies that split variables, since the tensors are not known.
     if (!known && !kind->splits_variables()) names.emplace_back(kind->name);
   }
   const std::string text = values.text("--strategy");

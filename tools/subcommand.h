@@ -15,7 +15,7 @@ using Arguments = std::vector<std::string>;
 
 struct Subcommand {
   std::string_view name, help;
-  /// Returns the exit status, and throws Error.
+  /// Returns the exit status. Throws Error.
   int (*run)(const Arguments&);
   /// Returns the command lines: one, or one for each word that may follow the name.
   std::vector<CommandLine> (*lines)();

@@ -59,7 +59,7 @@ std::vector<std::string> parts_in(const std::string& run) {
 }
 
 void check_runs(const std::vector<std::string>& runs) {
-  // Ignored: a file that may not be looked at counts as missing.
+  // Errors are ignored: a file that may not be looked at counts as missing.
   std::error_code unseen;
   for (auto run = runs.begin(); run != runs.end(); ++run) {
     if (!fs::exists(*run, unseen)) refuse_flag("RUN", *run, "there is no such file or folder");

@@ -31,7 +31,8 @@ namespace {
 
 constexpr Duration kEvery = std::chrono::seconds(1), kAnswersWithin = std::chrono::seconds(5);
 constexpr int kUsualColumns = 110;
-constexpr std::size_t kMostOfAnswer = 200;  // of one that is no page's
+// The characters shown of an answer that is not a page's.
+constexpr std::size_t kMostOfAnswer = 200;
 
 CommandLine top_flags() {
   return {
@@ -72,7 +73,7 @@ bool is_address(const std::string& text) {
 
 void check_run(const std::string& run) {
   if (is_http_url(run)) return;
-  // Ignored: a file that may not be looked at counts as missing.
+  // Errors are ignored: a file that may not be looked at counts as missing.
   std::error_code unseen;
   if (!std::filesystem::exists(run, unseen) && is_address(without_last_slash(run))) {
     refuse_flag(

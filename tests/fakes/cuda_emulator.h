@@ -36,7 +36,7 @@ class CudaEmulator {
   /// that the other threads do not reach.
   void run(const emulated::Kernel& kernel, void** parameters, dim3 grid, dim3 block,
            std::size_t dynamic_bytes, Schedule schedule);
-  /// What kernels call.
+  /// Returns the functions that kernels call.
   static const emulated::Calls* calls();
 
  private:

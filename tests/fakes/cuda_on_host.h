@@ -13,7 +13,7 @@ struct dim3 {
 
 namespace emulated {
 
-/// Where a thread stands.
+/// The place of a thread in its block and in the grid, and the block's dynamic memory.
 struct Place {
   dim3 thread, block, block_size, grid_size;
   void* dynamic_memory;

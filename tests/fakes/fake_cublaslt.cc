@@ -17,7 +17,7 @@ namespace {
 enum Status : int { kSuccess = 0, kInvalidValue = 7, kNotSupported = 15, kExecutionFailed = 13 };
 constexpr int kFloat = 0, kBfloat16 = 14, kCompute = 68, kTf32Compute = 77;
 constexpr int kTransposeA = 3, kTransposeB = 4, kBatchCount = 5, kBatchStride = 6;
-constexpr std::size_t kWorkspace = 512;  // which it overwrites
+constexpr std::size_t kWorkspace = 512;  // bytes that a product overwrites
 
 struct Product {
   int compute = 0;
@@ -43,7 +43,7 @@ struct Found {
   int reserved[4];
 };
 
-// op(m)[row, column] of matrix `each`.
+// Returns element [row, column] of op(m), for the matrix number `each` of a batch.
 float element(const Layout& m, const void* data, bool transposed, std::int64_t each,
               std::int64_t row, std::int64_t column) {
   if (transposed) std::swap(row, column);

@@ -62,7 +62,8 @@ constexpr std::uint8_t kMark = 0x5a;
 constexpr unsigned kNoTiming = 2;  // a flag of an event
 
 struct Block {
-  // Whole pages; the block ends where the mapping ends, except for one page.
+  // The block's pages. Behind the block are kBehind bytes or a few more, and then a page that stays
+  // closed.
   std::byte* mapped = nullptr;
   std::size_t mapped_bytes = 0, bytes = 0;
   int device = 0;
@@ -298,7 +299,7 @@ int cuMemAlloc_v2(Address* address, std::size_t bytes) {
   const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
   const std::size_t rounded = (bytes + 63) / 64 * 64;
   const std::size_t mapped = (rounded + kBehind + page - 1) / page * page;
-  // A page more, which stays closed.
+  // Maps one page more, which stays closed, so that an access behind the block's pages fails.
   void* const memory =
       mmap(nullptr, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return kOutOfMemory;
@@ -452,7 +453,7 @@ int cuModuleLoadData(Module** module, const void* image) {
   *module = driver().modules.emplace_back(std::make_unique<Module>()).get();
   if (std::memcmp(image, kElf, 4) == 0) return kSuccess;
   void* const library = dlopen(static_cast<const char*>(image), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return kInvalidImage;  // which does not stay
+  if (library == nullptr) return kInvalidImage;  // this error does not stay
   (*module)->library = library;
   const auto give =
       reinterpret_cast<void (*)(const emulated::Calls*)>(dlsym(library, "paceline_emulated_calls"));

@@ -17,7 +17,7 @@ namespace {
 using Calls = paceline::CudnnCalls;
 
 enum Status : int { kSuccess = 0, kBadParameter = 2000, kNotSupported = 3000, kFailed = 5000 };
-constexpr std::int64_t kWorkspace = 512;  // which a convolution overwrites
+constexpr std::int64_t kWorkspace = 512;  // bytes that a convolution overwrites
 constexpr std::array kNotes = {Calls::kDownConverts, Calls::kTensorCore, Calls::kNondeterministic,
                                -1};  // the last one has none
 std::size_t last_engine = 0;
@@ -156,7 +156,7 @@ bool read(const Descriptor& from, int attribute, std::array<std::int64_t, n>& to
   return true;
 }
 
-/// The tensor, and in `id` its name.
+/// Reads the tensor, and in `id` its name. Returns false if a part is missing.
 bool read_tensor(const Descriptor* from, Tensor& tensor, std::int64_t& id) {
   std::array<std::int64_t, 1> ids{};
   if (from == nullptr || !read(*from, Calls::kTensorDimensions, tensor.dimensions) ||
@@ -194,7 +194,7 @@ constexpr int kGraphOfConfig = -1;
 
 extern "C" {
 
-// Of the last convolution.
+// Returns the note of the engine that computed the last convolution.
 int note_of_fake_cudnn() { return kNotes[last_engine]; }
 
 const char* cudnnGetErrorString(int status) {

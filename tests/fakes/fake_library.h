@@ -13,7 +13,7 @@ int push_on_fake_gpu(void* stream, std::function<void()> work);
 /// True if these bytes lie in one block of a device's memory.
 bool fake_gpu_holds(const void* begin, std::size_t bytes);
 
-/// What cuMemHostRegister has pinned.
+/// Returns the bytes of host memory that are pinned by cuMemHostRegister.
 extern "C" std::size_t bytes_pinned_by_fake_gpu();
 
 }  // namespace paceline::testing

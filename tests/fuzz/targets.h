@@ -1,5 +1,5 @@
-// The fuzz targets: functions that read bytes from outside the process. For any bytes, each of them
-// must return; inside, it may throw an Error at most. scripts/fuzz runs them on bytes that
+// The fuzz targets: functions that read bytes from outside the process. Each of them must return
+// for any bytes; the reader inside may throw only Error. scripts/fuzz runs them on bytes that
 // libFuzzer invents, and an ordinary test on those of tests/fuzz/corpus/NAME/.
 #pragma once
 

@@ -44,7 +44,7 @@ void write_model(const std::string& file, const OnnxModel& model, const Feeds& v
   onnx.commit();
 }
 
-// FILE has "in/NAME" and "out/NAME", with the names of the ONNX model.
+// Writes FILE with "in/NAME" and "out/NAME", the names being those of the ONNX model.
 void write_values(const std::string& file, const InferenceGraph& graph, const Feeds& feeds) {
   static RealClock clock;
   const auto device = make_device({.kind = "cpu", .threads = 2}, clock);
@@ -89,7 +89,8 @@ void write_zoo_model(const std::string& folder, const std::string& name, const M
   write_model(fmt::format("{}/{}.onnx", folder, name), exported, variables);
   for (const std::int64_t size : {1, 5}) {
     std::vector<std::int64_t> sizes(exported.open.size(), size);
-    sizes.front() += std::int64_t(sizes.size()) - 1;  // a time is no batch
+    sizes.front() +=
+        std::int64_t(sizes.size()) - 1;  // a model of sequences: other times than batches
     const InferenceGraph graph = exported.build(sizes);
     write_values(fmt::format("{}/{}@{}.safetensors", folder, name, size), graph,
                  lively_feeds(*graph.graph));

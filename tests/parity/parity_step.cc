@@ -36,9 +36,9 @@ std::vector<Root> roots_with_ids(const Training& training) {
   return roots;
 }
 
-// FOLDER/MODEL.safetensors has "feed/NAME", what the step reads, and "result/NAME", what it
-// computes. If there is "ids/NAME", the result has these rows of the variable, and rows with equal
-// ids must be added.
+// Writes FOLDER/MODEL.safetensors, with "feed/NAME", what the step reads, and "result/NAME", what
+// it computes. If there is "ids/NAME", the result has these rows of the variable, and rows with
+// equal ids must be added.
 void write_step(const std::string& folder, const char* model, const Training& training) {
   static RealClock clock;
   const auto device = make_device({.kind = "cpu", .threads = 2}, clock);
@@ -57,8 +57,8 @@ void write_step(const std::string& folder, const char* model, const Training& tr
   write_safetensors(fmt::format("{}/{}.safetensors", folder, model), tensors);
 }
 
-// FOLDER/MODEL-torch.safetensors has "torch/NAME", the variables as `paceline export` names them;
-// "input"; and "logits", the model's inference from both.
+// Writes FOLDER/MODEL-torch.safetensors, with "torch/NAME", the variables as `paceline export`
+// names them; "input"; and "logits", the model's inference from both.
 void write_export(const std::string& folder, const std::string& model, const Graph& graph,
                   const std::string& input, const ModuleNames& modules) {
   static RealClock clock;

@@ -75,7 +75,7 @@ Rule whole_rule() {
                     .whole = true};
 }
 
-// One that takes long for each element.
+// A rule that takes long for each element.
 Rule long_rule() {
   return CustomRule{.name = "long", .learning_rate = 1e-3f, .update = [](const RuleTerms& r) {
                       Value step = r.gradient;
