@@ -281,7 +281,7 @@ class LearnersAtWork {
     at(now_ + left_s, learner, Happens::kIsBack);
   }
 
-  /// Adds the time since `since` to the learner's activity so far, and begins the activity `doing`.
+  /// Counts the time of the learner's activity that ends now, and begins the activity `doing`.
   void turn(int index, Doing doing) {
     Learner& learner = learners_[std::size_t(index)];
     const double spent = now_ - std::exchange(learner.since, now_);

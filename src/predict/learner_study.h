@@ -23,8 +23,8 @@ struct LearnerStudy {
   std::uint64_t seed = 1;
 };
 
-/// What one strategy makes of the time of all learners. The fields from `useful` to `away` are
-/// shares of that time and add up to 1.
+/// How all learners together spend their time under one strategy. The fields from `useful` to
+/// `away` are shares of that time and add up to 1.
 struct LearnerTimes {
   std::string strategy;
   double steps_per_s = 0;  // steps that count, of all learners together

@@ -22,8 +22,8 @@ class MemoryPasses {
  public:
   /// Passes over its own arrays.
   explicit MemoryPasses(int threads);
-  /// Passes over the first uncached_bytes() of `memory`, which must outlive it, and writes to them.
-  /// Taking memory from the system would take longer than a pass.
+  /// Passes over the first uncached_bytes() of `memory`, which must outlive this object, and writes
+  /// to them. Taking memory from the system would take longer than a pass.
   MemoryPasses(int threads, std::span<std::byte> memory);
   /// From now on, this many threads make the passes.
   void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }

@@ -367,7 +367,7 @@ TEST(ShapesTest, TheFormOfContributionsIsKeptAndNamed) {
   const JobShape shape = shapes_to_try(asked).back();
   EXPECT_EQ(shape.text(), "async, 1 ps + 2 workers, int8, 8 of 256");
   EXPECT_EQ(flags_of(shape), "--ps 1 --workers 2 --wire int8 --top-k 8");
-  // The advice for fewer bytes on the wire names the flags to add.
+  // flags_of also names --accumulate, which advice for fewer bytes on the wire uses.
   asked.accumulate = 4;
   EXPECT_EQ(flags_of(shapes_to_try(asked).back()),
             "--ps 1 --workers 2 --accumulate 4 --wire int8 --top-k 8");

@@ -187,7 +187,7 @@ TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> s
 
 constexpr int kMostSimulated = 8;   // workers whose devices are simulated
 constexpr int kMostWorkers = 1000;  // the largest number of workers that is tried
-// The share of the roof that kernels are assumed to reach as far as no time was measured.
+// The share of the roof that kernels are assumed to reach.
 constexpr double kKernelsOfRoof = 0.85;
 constexpr int kSpareHosts = 4;  // for parameter servers that other shapes add
 
@@ -537,7 +537,8 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
     if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
       pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
     }
-    // The straggler's own device is already slow, but the prediction needs the usual time.
+    // If this process is the straggler, its device is already slow, but the prediction needs the
+    // usual time of a step.
     const bool slow = cluster_.process == Cluster::Process::kTask &&
                       cluster_.task == TaskId{TaskId::Role::kWorker, options_.straggler};
     if (slow) pace.step_seconds /= options_.straggler_times;
@@ -586,7 +587,7 @@ ShapesAsked ShapePredictor::asked() const {
     const JobShape own = own_shape();
     if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     if (!options_.any_workers) asked.workers = own.workers;
-    // If the strategy is the default, nobody may have chosen it.
+    // The default strategy counts as not chosen, since the user may not have named it.
     const StrategyKind& kind = strategy_named(own.strategy.name, kind_of(cluster_));
     const bool named = cluster_.strategy.name != kAutomatic;
     if (named && &kind != &default_strategy(kind.cluster)) {

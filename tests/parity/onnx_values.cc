@@ -89,8 +89,8 @@ void write_zoo_model(const std::string& folder, const std::string& name, const M
   write_model(fmt::format("{}/{}.onnx", folder, name), exported, variables);
   for (const std::int64_t size : {1, 5}) {
     std::vector<std::int64_t> sizes(exported.open.size(), size);
-    sizes.front() +=
-        std::int64_t(sizes.size()) - 1;  // a model of sequences: other times than batches
+    // If both time and batch are open, they get different sizes.
+    sizes.front() += std::int64_t(sizes.size()) - 1;
     const InferenceGraph graph = exported.build(sizes);
     write_values(fmt::format("{}/{}@{}.safetensors", folder, name, size), graph,
                  lively_feeds(*graph.graph));

@@ -118,8 +118,8 @@ void LinkNetwork::send_next(int host) {
   });
 }
 
-// Passes a part through the narrow places of its path. If the part arrives slowly, the receiving
-// link serves others until it can receive the part at the link's rate.
+// Passes a part through the bottlenecks of its path. If the part arrives slowly, the receiving link
+// serves others until it can receive the part at the link's rate.
 void LinkNetwork::pass(Part part, TimePoint first, TimePoint last) {
   Stream& stream = streams_[std::size_t(part.stream)];
   const auto through = [&](Narrow& narrow) {

@@ -37,7 +37,8 @@ struct SimulatedPair {
 
 class LinkNetwork {
  public:
-  /// `quantum` is how many bytes of one stream a link carries before bytes of another stream.
+  /// `quantum` is how many bytes of one stream a link carries before it carries bytes of another
+  /// stream.
   LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum,
               std::span<const SimulatedPair> pairs = {});
   LinkNetwork(const LinkNetwork&) = delete;
@@ -66,7 +67,7 @@ class LinkNetwork {
     double bytes = 0, share = 1;
     std::function<void()> arrived;
   };
-  /// A place that bytes pass one after another. A rate of 0 stands for no limit.
+  /// A bottleneck, through which bytes pass one after another. A rate of 0 stands for no limit.
   struct Narrow {
     double bytes_per_s = 0;
     TimePoint free_at{};
