@@ -59,7 +59,8 @@ SpeedBound allreduce_bound(const StepCost& work, const StepSchedule& schedule,
     all.push_back(
         {"the memory that sums and rules pass over", hosts.memory_bytes_per_s, evenly(passed)});
   }
-  // All workers commit a step, or none does, before any value is overwritten.
+  // No value is overwritten before all workers have committed the step, so the updates of a round
+  // follow its reduction.
   const SecondsByResource reduction = {summing, sending};
   const double round = round_seconds(schedule, {.last = {updating}, .first = {updating}},
                                      {.last = reduction, .first = reduction});

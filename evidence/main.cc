@@ -57,7 +57,7 @@ struct ReportSelection {
   bool quick = false;  // only a few rows of each report
 };
 
-// Runs a row of the reports for real.
+// The functions below run a row of the reports for real.
 
 std::vector<std::string> arguments_of_row(const ReportRow& row, GeneratedText& text) {
   std::vector<std::string> arguments = {"train",         row.report,
@@ -259,7 +259,8 @@ struct PredictionSelection {
   std::string only;     // selects rows that have this in their name; empty: all rows
   std::string csv;      // the file that rows are appended to
   double minutes = 60;  // no row begins after this time
-  // True for rows that this machine's cores compute, and not simulated devices.
+  // True to measure the rows that this machine's cores compute, instead of those on simulated
+  // devices.
   bool computed = false;
 };
 

@@ -36,7 +36,7 @@ struct JoinedBy {
 };
 constexpr JoinedBy kJoinedBy[] = {{"shm"}, {"tcp"}, {"1 Gbit/s", 1}, {"0.25 Gbit/s", 0.25}};
 
-// Returns true if a step takes so many seconds on its link that the other rows would have no time.
+// Returns true if a step takes so long on its link that no time would be left for other rows.
 bool is_too_slow(const PredictionRow& row) {
   return row.model == "mlp" && row.gbps > 0 && row.workers > 2 * row.gbps;
 }

@@ -8,7 +8,8 @@
 namespace paceline {
 namespace {
 
-// The graph has two products of equal FLOPs forwards; backwards it has one for w1 and two for w2.
+// The graph has two products of equal FLOPs forwards. Backwards, two products use w2 or make its
+// gradient, and then one makes the gradient of w1.
 TEST(StepSchedule, FollowsFromTheFlopsOfTheKernels) {
   Graph graph;
   const Value x = graph.input("x", {8, 8}), y = graph.input("y", {8, 8});

@@ -32,7 +32,7 @@ std::string built_example(const std::string& name, const TemporaryFolder& folder
   output_of({"cmake", "-G", "Ninja", "-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix},
             kBuildTime);
   output_of({"cmake", "--build", build}, kBuildTime);
-  // As in the README, the build names no build type.
+  // The commands above name no build type, as in the README, and yet the build must be optimised.
   std::ifstream commands(build + "/build.ninja");
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(commands), {}), HasSubstr("-O3 -DNDEBUG"));
   return build + "/" + name;

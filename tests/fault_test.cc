@@ -30,7 +30,8 @@ struct Phase {
   std::string reached;  // what a worker says
   bool second_ps;       // in the spec, and never started
   bool go_on;           // the others go on training without a lost worker
-  // A save is then held open: by the chief if the chief is the victim, else by the ps.
+  // True: a save is held open in this phase, by the chief if the chief is the victim, else by the
+  // ps.
   bool saves = false;
 };
 
@@ -181,8 +182,8 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   static int step_of(const std::string& checkpoint) {
     return std::stoi(checkpoint.substr(checkpoint.rfind('-') + 1));
   }
-  /// Expects that training goes on from that checkpoint, or from a newer one that was never
-  /// announced.
+  /// Expects that training goes on from the checkpoint that was announced last, or from a newer one
+  /// that was never announced.
   void expect_whole_checkpoint() {
     const std::string last = announced();
     for (auto* one : {&ps_, &chief_, &other_}) one->reset();

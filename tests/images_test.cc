@@ -124,8 +124,8 @@ TEST_F(Images, TheBestCheckpointIsKeptInEveryStrategy) {
   }
 }
 
-// During the run, the evaluator reports to it; after the run, the evaluator itself marks the last
-// checkpoint.
+// During the run, the evaluator reports to the run; after the run, the evaluator itself marks the
+// last checkpoint.
 TEST_F(Images, AnEvaluatorTellsTheRunWhichCheckpointIsTheBest) {
   const std::string out = folder_.path("out");
   const Words settings = {"--units", "1", "--batch", "20", "--data", data()};

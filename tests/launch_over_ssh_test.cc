@@ -185,7 +185,7 @@ TEST_F(LeavesNothing, AfterCtrlC) {
 TEST_F(LeavesNothing, AfterASecondCtrlCOfTasksThatHeedNone) {
   const auto process = begun("trap \"\" INT TERM;");
   int status = -1;
-  // A signal that comes too soon counts as a part of the first.
+  // A second signal that comes too soon counts as a part of the first.
   for (int i = 0; i < 60 && status < 0; ++i) {
     process->signal(SIGINT);
     status = process->wait_exit(1s);

@@ -102,7 +102,7 @@ TEST_F(LostPs, StartedAgainByHandIsWaitedFor) {
   EXPECT_EQ(again.wait_exit(seconds(20)), 0) << again.output();
 }
 
-// The chief sends this worker the values to which the job goes back.
+// The chief sends the worker without a folder the values to which the job goes back.
 TEST_F(LostPs, IsWaitedForByAWorkerThatHasNoFolder) {
   const std::string ps = free_address();
   const Words task =

@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Job, LostWorker, ::testing::Values("1", "0"), [](const 
   return ps.param == std::string("0") ? "all_reduce" : "ps";
 });
 
-// The other workers have counted the time since before this worker was there, and do not wait until
+// The other workers began to count the time before the restarted worker did, and do not wait until
 // its own time is over.
 TEST_P(LostWorker, ThatIsStartedAgainEndsWhenTheTimeOfTheOthersIsOver) {
   const TemporaryFolder folder;

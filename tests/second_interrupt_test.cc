@@ -90,7 +90,7 @@ TEST_P(TwoInterrupts, SignalsOfOneMomentAreTheFirst) {
 TEST_P(TwoInterrupts, TheSecondEndsAllTasksAtOnce) {
   interrupt_and_hold();
   int status = -1;
-  // A signal that comes too soon counts as a part of the first.
+  // A second signal that comes too soon counts as a part of the first.
   for (int i = 0; i < 60 && status < 0; ++i) {
     training_.signal(SIGINT);
     status = training_.wait_exit(seconds(1));

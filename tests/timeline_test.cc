@@ -260,7 +260,8 @@ TEST_F(TimelineOfARun, KernelsOfASimulatedDeviceAreOnThePath) {
         kernels += event["dur"].get<double>();
       }
     }
-    // The device computes for 20,000 us in a step; a busy machine may add time besides.
+    // The device computes for 20,000 us in a step. The test asks for a tenth of that, since a busy
+    // machine may put other activities on the path.
     EXPECT_GT(kernels, 2000.0 * steps);
   }
 }

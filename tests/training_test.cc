@@ -82,8 +82,8 @@ TEST_F(Training, OneWorkerOnTwoPsComputesTheLossesOfOneProcessBitForBitForPtb) {
   }
 }
 
-// Losses differ by at most 1%, and equally in every run. Between tasks that share memory, nothing
-// is rounded.
+// The losses differ from those of float32 by at most 1%, and are the same in every run. Between
+// tasks that share memory, nothing is rounded.
 TEST_F(Training, RoundedOnTheWireLossesStayCloseToFloat32) {
   const std::vector<std::string> ptb = {"train",  "ptb",     "--size", "test",      "--data",
                                         corpus(), "--steps", "200",    "--threads", "1"};

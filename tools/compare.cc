@@ -170,8 +170,9 @@ std::string row(const Run& run, double of_first, std::size_t width) {
   return text + "  " + run.progress + "\n";
 }
 
-// The machine spends 1 / rate on an example, no matter how many tasks share it. An activity's part
-// of that time can be compared between a run of one task and a run of many.
+// Says how much of its speed the cluster lost, and in which activity most of that. The machine
+// spends 1 / rate on an example, no matter how many tasks share it, so an activity's part of that
+// time can be compared between a run of one task and a run of many.
 std::string loss_text(const Run& alone, const Run& cluster) {
   const double lost = 1 - cluster.examples_per_s / alone.examples_per_s;
   if (lost <= 0) return "Lost: nothing.";

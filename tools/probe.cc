@@ -145,7 +145,8 @@ std::string with_port(const std::string& host) {
   return address;
 }
 
-/// Returns the host's name without its port, if no other host has that name.
+/// Returns the host's name without its port, if no other host has that name; else the whole
+/// address.
 std::string name_of(const std::string& address, const std::vector<std::string>& all) {
   const std::string host = host_of(address);
   const auto same =

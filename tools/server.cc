@@ -21,7 +21,8 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kMostThreads = 1024;
-// The chief may take long, because it saves before it leaves.
+// How long a server that was told to stop waits for its workers. The chief may take long, because
+// it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
 /// Returns the flags of a training program that have the same meaning here.

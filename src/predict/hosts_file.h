@@ -69,8 +69,8 @@ PredictedHost host_of(const HostNumbers& numbers);
 /// Returns words such as "while other programs had the cores for 40% of the time".
 std::string beside_others(double share);
 
-/// roof_file_text returns what `paceline roof --out` writes; read_roof_file reads it for --roof. It
-/// throws kUsage if the file cannot be read, or lacks gflops or gbytes_per_s.
+/// roof_file_text returns what `paceline roof --out` writes; read_roof_file reads it for --roof.
+/// The latter throws kUsage if the file cannot be read, or lacks gflops or gbytes_per_s.
 std::string roof_file_text(const PredictedHost& host);
 PredictedHost read_roof_file(const std::string& path);
 

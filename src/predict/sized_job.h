@@ -17,7 +17,7 @@ struct SizedJob {
   /// The transport: the rate of a stream, for both directions together, and the time in which a ps
   /// handles a message and its answer, before it handles the next message. 0: no limit.
   double stream_bytes_per_s = 0, message_s = 0;
-  double input_per_s = 0, examples = 1;  // what the input gives per second; in a step
+  double input_per_s = 0, examples = 1;  // examples per second of the input; per step
 
   bool has_transport() const { return stream_bytes_per_s > 0 || message_s > 0; }
 };

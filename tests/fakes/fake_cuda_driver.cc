@@ -9,11 +9,11 @@
 //   $FAKE_CUDA_SCHEDULE.
 // As on a GPU, an error stays: all later calls return it.
 //
-// The environment configures it; defaults are in brackets. $FAKE_CUDA_DEVICES is the number of
-// devices (1), $FAKE_CUDA_VERSION the CUDA version that the driver knows (13000), $FAKE_CUDA_INIT
-// what cuInit returns, and $FAKE_CUDA_MEMORY the bytes of each device (1 GiB). Launch number
-// $FAKE_CUDA_SKIPPED_LAUNCH does nothing. After $FAKE_CUDA_LAUNCHES launches, the last device
-// fails.
+// The environment configures the driver; defaults are in brackets. $FAKE_CUDA_DEVICES is the number
+// of devices (1), $FAKE_CUDA_VERSION the CUDA version that the driver knows (13000),
+// $FAKE_CUDA_INIT what cuInit returns, and $FAKE_CUDA_MEMORY the bytes of each device (1 GiB).
+// Launch number $FAKE_CUDA_SKIPPED_LAUNCH does nothing. After $FAKE_CUDA_LAUNCHES launches, the
+// last device fails.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -42,7 +42,7 @@ class PsScript {
   PsScript& vanish(int peer);
   /// Asks "Do you see this file?" about a file that exists.
   PsScript& find_file(int peer);
-  /// Asks the ps to write its shard into the folder of that file, as `name`.
+  /// Asks the ps to write its shard into the folder of find_file's file, as `name`.
   PsScript& save_shard(int peer, const std::string& name, std::uint16_t save);
   PsScript& wait_seconds(std::uint8_t seconds);
   /// Tells the ps to stop.

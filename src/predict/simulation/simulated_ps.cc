@@ -114,7 +114,7 @@ void SimulatedPs::arrived(int from, std::vector<SimulatedFrame> frames) {
   take_frames();
 }
 
-// Frames take the time of their handling first, and have their effects after that.
+// A frame has its effects only once the time of its handling has passed.
 void SimulatedPs::take_frames() {
   while (free_threads_ > 0 && !in_turn_.empty()) {
     const std::size_t from = in_turn_.front();
@@ -191,7 +191,7 @@ bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const TransportCosts& costs = world_.job.costs;
-  // In rounds, keeps contributions that arrive until their round is decided.
+  // In rounds, the ps keeps contributions until their round is decided.
   const bool keeps = world_.in_rounds();
   switch (frame.type) {
     case MessageType::kChunk:
@@ -448,7 +448,7 @@ void SimulatedPs::carry_out_rounds() {
   }
 }
 
-// True if the worker has contributed to this piece; it may contribute to only some variables.
+// True if the worker has contributed to this piece. A worker may contribute to only some variables.
 bool SimulatedPs::gave(const RoundContribution& it, std::size_t position) const {
   return peers_[std::size_t(it.worker)].assembly.part(position).started;
 }

@@ -24,8 +24,8 @@ class SimulatedPs : public FrameReceiver {
 
   /// Opens the streams to the other tasks.
   void connect();
-  /// Takes frames from worker `from`; if `from` is not below the number of workers, from ps `from`
-  /// − workers.
+  /// Takes frames from worker `from`, or from ps `from` − N if there are N workers and `from` is at
+  /// least N.
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
   /// Sets the stream from a worker or another ps to this ps.
   void set_stream_from(int peer, int stream) { peers_[std::size_t(peer)].stream_in = stream; }
@@ -99,7 +99,7 @@ class SimulatedPs : public FrameReceiver {
   double applying_ = 0;
   int coordinator_ = -1;  // the stream to ps 0
   bool coordinator_goes_on_ = false;
-  // Messages for ps 0, which are sent when the task goes on.
+  // Messages for ps 0 that wait until go_on_with_coordinator().
   std::vector<ControlMessage> for_coordinator_ = {};
   std::deque<Outbox::Decide> rounds_ = {};  // rounds to carry out
   std::optional<Outbox::Decide> round_;     // the round that is being carried out

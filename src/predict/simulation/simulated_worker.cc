@@ -101,8 +101,8 @@ void SimulatedWorker::send(int ps, MessageType type, std::size_t payload) {
   world_.transport.send(streams_[std::size_t(ps)], std::move(frame));
 }
 
-// Asks for every variable that the worker cannot read in place. The ps renews the copies of those
-// that are read in copies in shared memory.
+// Asks for every variable that the worker cannot read in place. Of variables that are read in a
+// copy in shared memory, the ps renews the copy.
 void SimulatedWorker::pull() {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kPull, kSimulatedControlBytes);
