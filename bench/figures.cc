@@ -9,7 +9,7 @@
 namespace paceline::bench {
 namespace {
 
-// Returns the number with four digits, and without an exponent, since a person reads it.
+// Returns the number with about four digits, and without an exponent, since a person reads it.
 std::string number(double value) {
   const double size = std::abs(value);
   if (size >= 1000) return fmt::format("{:.0f}", value);

@@ -18,7 +18,8 @@ constexpr ReducedSize kReducedSizes[] = {{"4 KB", 4 << 10},
                                          {"16 MB", 16 << 20},
                                          {"75 MB", 75'000'000}};
 constexpr int kReducingMembers[] = {2, 4};
-/// A figure is the mean of all reductions within this time, but of at most kMostReductions.
+/// A figure is the mean of as many reductions as take at least this time together, but of at most
+/// kMostReductions.
 constexpr double kLeastReducingSeconds = 0.1;
 constexpr int kMostReductions = 10'000;
 

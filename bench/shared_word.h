@@ -35,8 +35,8 @@ class SharedBytes {
   void* const data_;
 };
 
-/// A number that one end increases, and for which the other end waits, asleep on a futex. It calls
-/// the system only to wake a sleeper whose number was reached.
+/// A number that one end increases, and for which the other end waits, asleep on a futex. set()
+/// calls the system only to wake a sleeper whose number was reached.
 class SharedWord {
  public:
   std::uint32_t get() const { return value_.load(std::memory_order_acquire); }

@@ -8,8 +8,8 @@ namespace paceline::bench {
 
 using Call = std::function<void()>;
 
-/// Returns the seconds of one call, measured `repeats` times. The first call is not timed; each
-/// repeat takes at least `least_seconds` and one call.
+/// Returns the seconds of one call, measured `repeats` times. Some untimed calls come first; then
+/// each repeat takes about `least_seconds`, and makes at least one call.
 std::vector<double> time_calls(int repeats, double least_seconds, const Call& call);
 
 struct PairedTimes {

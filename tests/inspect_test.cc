@@ -1,4 +1,4 @@
-// `paceline inspect` shows checkpoints, and compares two.
+// Tests `paceline inspect`, which shows checkpoints, and compares two.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

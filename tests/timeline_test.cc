@@ -1,4 +1,4 @@
-// A run's timeline, as Perfetto gets it.
+// Tests a run's timeline, as Perfetto gets it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -165,7 +165,8 @@ Flags changed(const Flags& run, const std::string& changes) {
   return flags;
 }
 
-// Leaves out the flags for the files that a run writes and for its end, which a prediction ignores.
+// Returns these flags as words. Leaves out those that a prediction ignores: those of kOutputFlags,
+// --resume and --config.
 std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
   std::vector<std::string> words;
   for (const auto& [name, value] : flags) {
@@ -202,7 +203,7 @@ Prediction prediction_of(const models::Model& model, const Flags& flags,
   return predict(predictor.job(), predictor.own_shape());
 }
 
-// How an error of the value begins.
+// Returns how an error about the value begins.
 std::string beginning_of_refusal(const GivenChange& given) {
   const bool setting = !given.change->flag.starts_with("--");
   return fmt::format("{}{}{}: ", setting ? "--set " : "", given.change->flag,

@@ -265,7 +265,7 @@ void print_tasks(const CheckpointIndex& index) {
   say(fmt::format("\n{}", table(rows, 3)));
 }
 
-// Says for every checkpoint of a run whether it is whole.
+// Says for every checkpoint of a run whether it is whole. Throws kDataLoss if the newest is not.
 void check_all(const Checkpoints& checkpoints) {
   const std::vector<FoundCheckpoint> found = checkpoints.list(WholeCheck::kChecksums);
   for (const FoundCheckpoint& each : found) {

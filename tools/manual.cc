@@ -44,8 +44,8 @@ char32_t next_character(std::string_view text, std::size_t& at) {
   return character;
 }
 
-// Returns text that roff prints unchanged in any locale: backslashes, dashes and dots are escaped,
-// and characters outside ASCII are given by number.
+// Returns text that roff prints unchanged in any locale: backslashes, dashes, and dots and single
+// quotes at the start of a line are escaped, and characters outside ASCII are given by number.
 std::string plain(std::string_view text) {
   std::string result;
   bool at_start = true;

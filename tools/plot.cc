@@ -189,8 +189,8 @@ class Script {
                                   fmt::join(curves, ", \\\n  ")));
   }
 
-  /// Draws a curve for each of these tags that a task has. A curve's name includes the tag if there
-  /// are several tags, or if `named`.
+  /// Draws a curve for each of these tags that a task has. If `named`, a curve's name includes the
+  /// part of the tag behind the slash.
   void add_lines(const std::string& label, const std::vector<std::string>& tags,
                  const std::string& settings, bool named = true) {
     std::vector<std::string> curves;

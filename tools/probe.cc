@@ -220,7 +220,7 @@ void say_meaning(const Arguments& prediction, const std::string& hosts_text) {
 }
 
 /// Reads the flags of the prediction, so that faults in them are reported before anything is
-/// measured.
+/// measured. Returns false after it has printed the help, for --help.
 bool are_read(const Arguments& prediction) {
   if (prediction.empty()) return true;
   const models::Model& model = named_model(prediction.front(), " --predict");

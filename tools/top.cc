@@ -98,7 +98,8 @@ struct State {
   bool live = false;
 };
 
-// If a run was killed, its folder may still name the address of its page.
+// Returns the state from the run's page or, if that is not reached, from its report: if a run was
+// killed, its folder may still name the address of its page.
 State state_of(const std::string& run, const HttpCaller& caller) {
   const std::string url = url_of(run);
   std::optional<Error> not_reached;

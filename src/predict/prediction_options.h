@@ -9,7 +9,7 @@ namespace paceline {
 /// What the user wants of a prediction: the hosts, the files to write, and the shapes to compare.
 struct PredictionOptions {
   bool asked = false;  // prints only the expected speed, and trains nothing
-  /// A file that describes the hosts (docs/predictions.md); empty: those of the cluster.
+  /// A file that describes the hosts (docs/predictions.md); empty: the cluster's, or this machine.
   std::string hosts;
   std::string roof;  // a file with this machine's roof; empty: it is measured
   std::string json;  // a file to which all shapes are also written; empty: none
