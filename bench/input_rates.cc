@@ -74,7 +74,8 @@ Pixels photo_pixels(std::int64_t number) {
   return pixels;
 }
 
-// Halves the range of qualities until the file has the wanted size.
+// Searches for the quality at which the file has the wanted size, by halving the range of
+// qualities.
 Pixels photo_file(const Pixels& pixels, int& quality) {
   int least = 1, most = 100;
   while (true) {

@@ -146,8 +146,8 @@ class LinkChannel : public Channel {
     }
   }
 
-  // The threads of a link run on the cores of the thread that makes the link, so a thread that has
-  // left the near end's core makes this one.
+  // The threads of a link run on the cores of the thread that makes the link. So this link is made
+  // by a thread that has left the near end's core.
   void start_far_thread(const std::string& kind, const Hub& hub) {
     const std::jthread thread([&] {
       if (options_.near != nullptr) options_.near->leave();

@@ -144,7 +144,7 @@ class ReducingMember : public PeerSender {
     come([&] { return known_ == 2 * (options_.members - 1); });
   }
 
-  // The first member tells all others to go once all have arrived.
+  // Once all members have arrived, the first member tells the others to go on.
   void meet() {
     const std::uint32_t turn = ++turns_;
     if (rank_ != 0) {

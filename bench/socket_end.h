@@ -21,8 +21,8 @@ class SocketEnd {
 std::unique_ptr<SocketEnd> make_plain_end(int fd);
 
 /// Makes an end with the system calls that a link needs. Each piece has a header, which gives its
-/// length and so its place. The end waits for many sockets, each armed for one event, so that no
-/// second thread wakes for the next event.
+/// length and so its place. As in a link, the end waits in epoll, where a socket is armed for one
+/// event, so that no second thread wakes for the next event.
 std::unique_ptr<SocketEnd> make_end_with_calls_of_link(int fd);
 
 struct SocketEnds {

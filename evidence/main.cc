@@ -346,7 +346,8 @@ class PredictionRuns {
     run_train(arguments);
   }
 
-  // A run in one process prints no expected speed before its first step.
+  // Predicts the row here, since a run in one process prints no expected speed before its first
+  // step.
   ExpectedSpeed expected_alone(const PredictionRow& row, const std::string& roof) {
     std::map<std::string, std::string> settings = row.settings;
     if (row.model == "ptb") settings["data"] = text_.folder();

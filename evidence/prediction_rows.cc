@@ -97,7 +97,8 @@ void add_computed_workload(std::vector<PredictionRow>& rows, const ComputedWorkl
   }
 }
 
-// Mixes the rows in one order for all versions. Any first part of the list has rows of all kinds.
+// Mixes the rows in the same order in all versions, so that the first rows are already of all
+// kinds.
 void mix(std::vector<PredictionRow>& rows) {
   std::ranges::stable_sort(rows, {},
                            [](const PredictionRow& row) { return random_key(1, row.name()); });

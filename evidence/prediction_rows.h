@@ -28,7 +28,7 @@ struct PredictionRow {
   std::vector<std::string> flags() const;
 };
 
-/// Returns all rows on simulated devices, in an order in which any first part has rows of all
+/// Returns all rows on simulated devices, in an order in which the first rows are already of all
 /// kinds.
 std::vector<PredictionRow> prediction_rows();
 /// Returns the rows that the cores compute; for each model, one process comes first.

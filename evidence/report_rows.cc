@@ -205,7 +205,7 @@ double ReportRow::expected_seconds() const {
   // Workers that join one after another train until the last one has trained for twice the interval
   // between joins.
   if (apart_s > 0) return kStart + apart_s * (workers + 2);
-  // fetch times both steps that fetch and steps that do not.
+  // A run of fetch measures both steps that fetch and steps that do not.
   if (report == "fetch") return kStart + 2 * seconds;
   return kStart + lab + untimed + seconds;
 }

@@ -5,7 +5,8 @@
 namespace paceline {
 namespace {
 
-// The first of two variables is needed at once and ready at the end; the second lies in between.
+// The first of two variables is needed at once and ready at the end of the step; the second is
+// needed at 0.4 s and ready at 0.7 s.
 const StepSchedule kSchedule = {1, {{0, 1}, {0.4, 0.7}}};
 
 TEST(RoundSeconds, AreThoseOfTheKernelsWhereNothingElseTakesTime) {

@@ -32,7 +32,7 @@ struct JobHosts {
   /// The contributions that one update of a ps sums: 1 if each is applied as it arrives, and the
   /// number of workers in synchronous rounds.
   int contributions = 1;
-  int hosts() const;  // returns how many there are up to the last one with a task
+  int hosts() const;  // returns 1 + the largest index of a task's host
 };
 
 /// A resource that workers share, and how much of it each uses in a step.

@@ -121,8 +121,8 @@ TEST_P(AllReduce, TheOthersGoOnWithoutAWorkerThatIsKilledAndTakeItBack) {
   for (const auto& task : tasks) EXPECT_EQ(task->wait_exit(kSoon), 130) << task->output();
 }
 
-// Workers wait for each other's sums in the middle of a step, and make that step once more after a
-// loss.
+// With batch norm of the whole batch, workers wait for each other's sums in the middle of a step.
+// If a worker is lost there, the others make that step once more.
 TEST_P(AllReduce, WithBatchNormOfTheWholeBatchTheyGoOnWithoutAWorkerThatIsKilledToo) {
   const char* const kLoss = ", loss = ";
   make_spec(3);

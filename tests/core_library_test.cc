@@ -1,4 +1,4 @@
-// Tests that the library for users' own programs contains nothing of the rooms above it: no flags,
+// Tests that the library for users' own programs contains nothing of the layers above it: no flags,
 // no HTTP server, no simulator, no explanations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests `paceline export`, which writes a model for PyTorch or as ONNX; --init-from reads the
-// former back.
+// Tests `paceline export`, which writes a model for PyTorch or as ONNX, and --init-from, which
+// reads the file for PyTorch back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

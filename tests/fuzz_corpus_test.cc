@@ -38,7 +38,7 @@ TEST(FuzzCorpus, EveryReaderReturns) {
   }
 }
 
-// If PACELINE_WRITE_SEEDS is set, writes the scripts anew, as a change of the messages requires.
+// If PACELINE_WRITE_SEEDS is set, writes the scripts anew. A change of the messages requires this.
 TEST(FuzzCorpus, ScriptsForAPsReachWhatTheyAreFor) {
   for (const PsSeed& seed : ps_seeds()) {
     SCOPED_TRACE(seed.name);

@@ -129,8 +129,8 @@ std::vector<pid_t> processes_of(pid_t launcher) {
   return all;
 }
 
-// Expects that the text of `where` contains no key: the output of `ps`, /proc, a log, a report or a
-// file of the run.
+// Expects that `text` contains no key. `where` says what the text is: the output of `ps`, /proc, a
+// log, a report or a file of the run.
 void expect_no_key(const std::string& text, const std::string& where) {
   static const std::regex digits("[0-9a-f]{64}");
   EXPECT_FALSE(std::regex_search(text, digits)) << where;

@@ -148,11 +148,12 @@ TEST_F(LaunchOverSsh, ATaskThatIsKilledIsStartedAgain) {
               HasSubstr("worker:1 has ended (killed by signal 9 (Killed)): it is started again"));
 }
 
-// All processes of a job hold the fifo open for writing until they end.
+// All processes of a job hold the fifo open for writing until they end, so its reader sees the end
+// of the fifo once all have ended.
 class LeavesNothing : public LaunchOverSsh {
  protected:
   LeavesNothing() { EXPECT_EQ(mkfifo(fifo_.c_str(), 0600), 0); }
-  /// Starts a job of three tasks with two processes each, and waits until all are there.
+  /// Starts a job of three tasks with two processes each, and waits until all have started.
   std::unique_ptr<Process> begun(const std::string& traps, const Words& flags = {}) {
     const Words command = shell(traps + " exec 3>" + fifo_ + "; sh -c '" + traps +
                                 " echo up; while :; do sleep 1; done'; true");

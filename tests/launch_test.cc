@@ -1,4 +1,4 @@
-// Tests jobs of commands that start the program which trains.
+// Tests `paceline launch` with a command that itself starts the training program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

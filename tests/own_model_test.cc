@@ -142,7 +142,7 @@ TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
   EXPECT_THAT(offers, HasSubstr("learning_rate="));
 }
 
-// Writes images of one colour each, give or take, into FOLDER/CLASS.
+// Writes `each` images of each class into FOLDER/CLASS; a class has one main colour.
 void write_images(const std::string& folder, int each) {
   for (const auto& [name, colour] : {std::pair("blue", 2), std::pair("red", 0)}) {
     std::filesystem::create_directories(folder + "/" + name);

@@ -271,8 +271,8 @@ TEST_F(Saving, TheStopOfAPsMakesTheChiefSave) {
   EXPECT_EQ(ps.wait_exit(seconds(60)), 130) << ps.output();
 }
 
-// For one process, a limit on the size of files, which a checkpoint exceeds, stands in for a full
-// disk.
+// A limit on the size of files stands in for a full disk: the checkpoint of this one process
+// exceeds the limit.
 TEST_F(Saving, AFullDiskLeavesTheOldCheckpointAndTrainingGoesOn) {
   run(join({kMlp, {"--steps", "10", "--out", out()}}));
   Process training(

@@ -259,7 +259,8 @@ TEST_F(Training, PtbReportsHowFarItCameWhenItIsInterruptedInItsFirstEpoch) {
   EXPECT_TRUE(report["perplexity"]["test"].is_null());
 }
 
-// A test of perplexity would take a device's step for each word.
+// A test of the perplexity feeds one word per step, and so would take the simulated device's step
+// time for each word.
 TEST_F(Training, PtbMakesNoTestOnADeviceThatOnlyTakesTheTime) {
   train("sim", {"train", "ptb", "--size", "test", "--data", corpus(), "--epochs", "1", "--set",
                 "unroll=10", "--batch", "100", "--device", "sim", "--sim-step-ms", "1"});

@@ -36,7 +36,7 @@ struct Comparison {
   /// Reports of two more runs with a simulated device for each worker: of one process, and of the
   /// cluster.
   std::optional<Report> simulated_alone, simulated_cluster;
-  // What others measured, for the line of the simulated runs; may be empty.
+  // The result of others, printed beside the line of the simulated runs; may be empty.
   std::string reported;
 };
 

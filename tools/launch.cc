@@ -31,7 +31,8 @@ constexpr const char* kLaunchersFlags[] = {
     "--lab-place", "--lab-gbps", "--lab-delay-ms", "--alone",     "--report",
     "--timeline",  "--quiet",    "--log-level",    "--log-format"};
 
-/// Keeps the given flags that training programs have, too. --hosts has another meaning there.
+/// Returns those of the given flags that training programs have, too. Leaves out --hosts, which has
+/// another meaning there.
 FlagValues of_training(const FlagValues& values) {
   FlagValues own;
   for (const char* const flag : kLaunchersFlags) {
@@ -51,8 +52,8 @@ std::vector<std::string> flags_of_tasks(const FlagValues& values) {
   return flags;
 }
 
-// True for a file of hosts. A list of hosts has no slash, and no host has a name that ends like a
-// file's.
+// True for the path of a file of hosts. A list of hosts contains no slash, and no host's name ends
+// in ".toml".
 bool is_file_of_hosts(const std::string& text) {
   return text.ends_with(".toml") || text.find('/') != std::string::npos;
 }

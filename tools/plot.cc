@@ -51,7 +51,8 @@ constexpr std::size_t kKeyWidth = 9, kNoKey = 3;  // of a line's sample, in char
 constexpr std::string_view kSpeed = "speed/", kPerSecond = "_per_s", kShare = "share/";
 constexpr double kSeen = 5e-4;       // a smaller share of the time would not be visible
 constexpr std::size_t kSeldom = 10;  // a curve with fewer points than this also shows the points
-constexpr std::size_t kSmoothed = 40, kPartOfAll = 20;  // points from which on it is smoothed
+// A curve of at least kSmoothed points is smoothed over a window of 1 / kPartOfAll of its points.
+constexpr std::size_t kSmoothed = 40, kPartOfAll = 20;
 
 bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
 constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
@@ -96,8 +97,8 @@ std::vector<std::string> short_names(const std::vector<PlottedRun>& runs) {
   return names;
 }
 
-// Returns the longest distance in steps that a curve may cross; where no numbers are known for
-// longer, it has a gap.
+// Returns the largest distance in steps between two points that a curve still joins. Between points
+// that are farther apart, the curve has a gap.
 std::int64_t widest_step(const std::vector<SummaryPoint>& points) {
   constexpr std::int64_t kTimes = 4;
   std::vector<std::int64_t> steps;

@@ -136,8 +136,8 @@ winsize terminal_size() {
 
 bool is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 
-// Returns the width of the terminal. Elsewhere lines are not cut, so that a command in a line stays
-// whole.
+// Returns the width of the terminal. If the output is not a terminal, returns the largest int, so
+// that no line is cut and a command in a line stays whole.
 int columns() {
   return is_terminal() ? int(terminal_size().ws_col) : std::numeric_limits<int>::max();
 }

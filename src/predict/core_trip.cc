@@ -23,7 +23,7 @@ constexpr Duration kLongest = std::chrono::milliseconds(20);  // for a pair whos
 constexpr double kSamePlacement = 1.6;
 constexpr double kLongestTrip = 2e-6;  // a longer trip shows that other processes ran
 
-/// Two threads, one on each core; each waits for the other's word.
+/// Two threads, one on each core, that answer each other through two words of memory.
 class PairOfCores {
  public:
   PairOfCores(int one, int other) : one_(one), other_(other) {}

@@ -33,13 +33,13 @@ struct LearnerDecisions {
 class LearnerRule {
  public:
   virtual ~LearnerRule() = default;
-  /// A process of the learner has started. `out` says when it may go on.
+  /// A process of the learner has started. If it may go on, adds it to out.may_go_on.
   virtual void joined(int learner, std::uint64_t incarnation, LearnerDecisions& out) = 0;
   /// The learner has values, and begins a contribution.
   virtual void begins(int) {}
   /// The learner's contribution is complete.
   virtual void contributed(int learner, LearnerDecisions& out) = 0;
-  /// The others know that the learner is gone.
+  /// The other learners know that this learner is gone.
   virtual void left(int learner, LearnerDecisions& out) = 0;
 };
 

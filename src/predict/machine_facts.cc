@@ -198,7 +198,7 @@ TcpRates TcpMeter::measure(StreamEnds ends) const {
       seconds.receive = timed_pass(received, [&](std::span<std::byte> rest) {
         return ::recv(loopback.receiver.get(), rest.data(), rest.size(), 0);
       });
-      // If one end fails, this ends the other's wait.
+      // If receiving fails, this ends the sender's wait.
       if (seconds.receive <= 0) ::shutdown(loopback.receiver.get(), SHUT_RDWR);
     });
     seconds.send = timed_pass(sent, [&](std::span<std::byte> rest) {

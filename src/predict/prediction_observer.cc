@@ -110,8 +110,8 @@ class PredictionObserver : public SessionObserver {
   std::optional<PredictedHost> machine_;  // as measured before the job was initialised
 };
 
-// Not predicted are sessions of several trainings, batch norm over the batches of all workers, and
-// GPUs.
+// False for sessions of several trainings, batch norm over the batches of all workers, and GPUs:
+// these are not predicted.
 bool says_expected(const PlannedSession& session) {
   const Cluster& cluster = session.cluster;
   const bool several = cluster.distributed() || cluster.towers > 1;

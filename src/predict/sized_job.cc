@@ -30,7 +30,7 @@ PredictedJob predicted_job_of(const SizedJob& job, bool own_transport) {
   made.step = [step, examples = job.examples](const StepOf& of) {
     SimulatedStep one = step;
     one.examples = examples;
-    // The time of a step in one process includes that of its rules.
+    // The given time of a step in one process already includes that of its rules.
     if (of.own_rules) {
       for (StepVariable& use : one.variables) use.rule_bytes = 0;
     }

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Counts the numbers in frames as rounded to the wire's type.
+// Scales the bytes that links carry: float32 values and contributions are sent in the wire's type.
 void round_on_links(StepCost& work, const ContributionForm& wire) {
   constexpr std::size_t kMany = std::size_t{1} << 20;
   const auto part = [&](const ContributionForm& form) {

@@ -156,7 +156,8 @@ bool read(const Descriptor& from, int attribute, std::array<std::int64_t, n>& to
   return true;
 }
 
-/// Reads the tensor, and in `id` its name. Returns false if a part is missing.
+/// Reads the tensor's shape and strides into `tensor`, and its number into `id`. Returns false if a
+/// part is missing.
 bool read_tensor(const Descriptor* from, Tensor& tensor, std::int64_t& id) {
   std::array<std::int64_t, 1> ids{};
   if (from == nullptr || !read(*from, Calls::kTensorDimensions, tensor.dimensions) ||
@@ -187,7 +188,7 @@ bool read_graph(const Descriptor* graph, Convolution& c, std::array<std::int64_t
          read(*windows, Calls::kPadsBehind, c.behind) && c.fits();
 }
 
-/// A configuration knows the graph that it belongs to.
+/// An engine's configuration keeps the graph that it belongs to as this attribute.
 constexpr int kGraphOfConfig = -1;
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace paceline::testing {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// A target lets through any exception that is no Error, and any Error whose code means a bug of
-/// ours.
+/// A target catches only an Error whose code does not mean a bug of ours. Any other exception ends
+/// the fuzzer.
 void fuzz_safetensors(Bytes bytes);       // a file's bytes
 void fuzz_checkpoint_index(Bytes bytes);  // an index.json
 void fuzz_event_file(Bytes bytes);        // a file's bytes

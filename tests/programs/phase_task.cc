@@ -52,7 +52,7 @@ void work(const std::string& phase, const Cluster& cluster) {
     store->write({{{.variable = 0, .value = Tensor(DType::kFloat32, {8, 8}), .slots = {}}}}, 0);
   }
   store->wait_initialised();
-  // The chief is done, and waits for the others, which never are.
+  // The chief is done, and waits for the other workers, which are never done.
   if (cluster.is_chief()) store->set_done();
   stay(*store, phase);
 }

@@ -34,8 +34,8 @@ TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
   EXPECT_THAT(network.received()[1], DoubleNear(1e6, 1));
 }
 
-/// Returns the time at which all bytes have arrived that `streams` streams send from host 0 to host
-/// 1. Together these are the bytes that a link carries in a second.
+/// Sends the bytes that a link carries in a second from host 0 to host 1, split evenly over
+/// `streams` streams. Returns the time at which all bytes have arrived.
 double narrow_stream(const SimulatedPair& pair, int streams = 1) {
   VirtualTime time;
   const std::vector<SimulatedPair> pairs = {pair};

@@ -73,8 +73,8 @@ void MachineShare::advance() {
 }
 
 // Gives every work its rate. Short work gets cores first, since a scheduler lets it run to its end
-// within one time slice. Other work shares the remaining cores by its threads. The part of a work's
-// time in which it waits for the memory grows if other work wants the memory, too.
+// within one time slice. Other work shares the remaining cores in proportion to its threads. The
+// part of a work's time in which it waits for the memory grows if other work wants the memory, too.
 void MachineShare::set_rates() {
   served_.clear();
   double left = machine_.cores;

@@ -32,8 +32,8 @@ struct SimulatedWork {
   int threads = 1;
 };
 
-/// A fluid model: at each moment, running work shares the cores by its threads, and the memory by
-/// its traffic.
+/// A fluid model: at each moment, running work shares the cores in proportion to its threads, and
+/// the memory in proportion to its traffic.
 class MachineShare {
  public:
   MachineShare(VirtualTime& time, const SimulatedMachine& machine)

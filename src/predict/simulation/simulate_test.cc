@@ -135,7 +135,8 @@ TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   };
   EXPECT_THAT(with({500, 1024}), DoubleNear(200, 10));
   EXPECT_THAT(with({50, 10000}), Lt(160));
-  // Such a variable is not read in a copy either, although several kernels read it.
+  // A variable that cannot be mapped is not read in a copy either, although several kernels read
+  // it.
   for (StepVariable& use : step.variables) use.reread = true;
   EXPECT_THAT(with({50, 10000}), Lt(160));
 }
@@ -337,8 +338,8 @@ TEST(SimulateTest, HybridMovesTheRowsOfATableAndReducesTheRest) {
   };
   const SimulatedSpeed hybrid = with("hybrid", 1), sync = with("sync", 1),
                        ring = with("allreduce", 0);
-  // Four members pass on 1.5 times the dense variable. With one ps, its link carries more: four
-  // contributions.
+  // In all-reduce, each of four members sends 1.5 times the bytes of the dense variable. With one
+  // ps, the link of the ps carries more: four contributions.
   EXPECT_THAT(hybrid.steps_per_s, Gt(1.5 * sync.steps_per_s));
   EXPECT_THAT(hybrid.steps_per_s, DoubleNear(ring.steps_per_s, 0.25 * ring.steps_per_s));
   const double rows = 64 * 4096.0 * hybrid.steps_per_s;

@@ -223,8 +223,8 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
   return route;
 }
 
-// Before it goes on, the thread that makes the step packs the numbers into fewer bytes and hands
-// them over.
+// The thread that makes the step packs the numbers into fewer bytes and hands them over before it
+// goes on.
 void SimulatedWorker::contribute(VariableId variable, std::size_t at, const Done& done) {
   const std::vector<Piece>& pieces = pieces_[std::size_t(variable)];
   if (at == pieces.size()) return done();
@@ -271,7 +271,7 @@ void SimulatedWorker::end_step(const Done& done) {
   send_kept(0, [this, done] { send_step_end(done); });
 }
 
-// The answer brings the rows that the next batch names.
+// Each ps answers the end of the step with the rows that the worker's next batch names.
 void SimulatedWorker::send_step_end(const Done& done) {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.step.specs.size());
