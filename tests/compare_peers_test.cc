@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class ComparePeers : public ::testing::Test {
  protected:
-  /// Writes a shell script whose last line prints its result.
+  /// Writes a shell script, and returns its path.
   std::string script(const std::string& name, const std::string& text) const {
     std::string path = folder_.path(name);
     std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
@@ -22,7 +22,8 @@ class ComparePeers : public ::testing::Test {
     return path;
   }
 
-  // Prints 200 examples/s in its first run, 400 in its second and 600 in its third.
+  // Returns a program that reports 200 examples/s in its first run, 400 in its second and 600 in
+  // its third.
   std::string growing_paceline() const {
     return script("paceline",
                   "[ \"$1\" = train ] || exit 1\n"

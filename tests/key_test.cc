@@ -36,7 +36,7 @@ unsigned mode_of(const std::string& path) {
   return state.st_mode & 07777;
 }
 
-/// A user whose folder is empty.
+/// A user who has no folder for keys yet.
 class Key : public ::testing::Test {
  protected:
   Key() {

@@ -29,7 +29,8 @@ const Words kOverTwoHosts = {"--hosts", "127.0.0.1,127.0.0.2", "--ps", "1", "--w
 
 class LaunchOverSsh : public ::testing::Test {
  protected:
-  /// Starts a job whose ssh does `first`, and then runs its command on this machine.
+  /// Writes a script that stands in for ssh: it does `first`, and then runs its command on this
+  /// machine. Returns the words that start a job with this script.
   Words job(const Words& flags, const Words& command, const std::string& first = "") {
     const std::string path = folder_.path("ssh");
     std::ofstream(path) << "#!/bin/sh\nfor last; do :; done\n" << first << "\nsh -c \"$last\"\n";

@@ -30,6 +30,7 @@ std::string file_named_in(const std::string& comment) {
 }
 
 /// Writes a file for every block of the page that begins with a comment which names the file.
+/// Returns the number of files.
 int write_files_of_page(const std::string& page, const std::string& folder) {
   std::ifstream input(std::string(PACELINE_SOURCE) + "/docs/" + page);
   std::ofstream file;

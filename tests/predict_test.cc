@@ -119,8 +119,7 @@ class PredictTrialTest : public PredictTest {
   }
 };
 
-// On hosts that multiply faster, only that part of the measured time shrinks which the FLOPs
-// explain.
+// On hosts that multiply faster, only the part of the measured time that FLOPs explain shrinks.
 TEST_F(PredictTrialTest, ScalesWhatFlopsExplainToOtherHosts) {
   const auto predicted_ms = [&](int gflops, const std::string& how) {
     const std::string hosts = folder_.path("hosts.toml");
@@ -307,7 +306,7 @@ TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
     return read_report(path).expected->steps_per_s;
   };
   // Changes the only file of hosts in the cache: its rates become a millionth of what they were,
-  // and it was measured this many seconds earlier, on any cores.
+  // and it was measured this many seconds earlier, in an unknown placement of the cores.
   const auto make_slow = [&](int seconds_earlier) {
     for (const auto& entry : std::filesystem::directory_iterator(cache + "/paceline")) {
       if (!entry.path().filename().string().starts_with("host-")) continue;

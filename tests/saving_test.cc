@@ -60,8 +60,8 @@ class Saving : public ::testing::Test {
     EXPECT_THAT(resumed, HasSubstr("Goes on from step " + std::to_string(at)));
     return json::parse(std::ifstream(out() + "/report.json"));
   }
-  /// Returns the words that train on a corpus with some hundred steps of the size "test" in an
-  /// epoch.
+  /// Generates a corpus that has some hundred steps of the size "test" in an epoch. Returns the
+  /// words that train on it.
   Words ptb() {
     run({"data", "corpus", "--out", folder_.path("corpus"), "--words", "20000"});
     return {

@@ -153,7 +153,7 @@ TEST(SyncBatchNorm, TowersTrainAsOneDeviceWithTheWholeBatch) {
 }
 
 TEST(SyncBatchNorm, WithoutItTheGradientIsTheMeanOfThoseOfTheParts) {
-  constexpr double kRate = 1000;  // next to which the values hardly count
+  constexpr double kRate = 1000;  // beside updates at this rate, the initial values hardly count
   const std::vector<Part> parts{{0, 4}, {4, 4}};
   const std::vector<Outcome> together = train_together(parts, false, kRate, 1);
   const Outcome first = train_in_parts(alone(), parts[0], kRate, 1);

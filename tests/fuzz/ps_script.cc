@@ -72,7 +72,8 @@ class FakeConnection : public Connection {
     ++answers_;
     answered_.notify_all();
   }
-  /// Waits until the ps has reported `saves` saves. Returns false if it does not do so in time.
+  /// Waits until the ps has answered `saves` requests to save, with kSaved or kRefuse. Returns
+  /// false if it does not do so in time.
   bool wait_saved(int saves) {
     std::unique_lock lock(mutex_);
     return answered_.wait_for(lock, std::chrono::seconds(60), [&] { return answers_ >= saves; });

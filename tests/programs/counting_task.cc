@@ -25,8 +25,8 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// Returns one variable of several chunks, which is split over ps tasks; small variables; and one
-/// that changes by rows.
+/// Returns the dense variables: a large one, which has several chunks and is split over ps tasks,
+/// and two small ones.
 std::vector<Value> variables(Graph& graph) {
   const Initializer zero = Initializer::zeros();
   return {graph.variable("large", {400, 700}, zero), graph.variable("small", {7}, zero),
