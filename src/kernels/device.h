@@ -1,7 +1,9 @@
 // A device: memory and kernels. Code outside kernels/ does not know which device it uses.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,17 @@ struct DeviceOptions {
   bool cuda_check = false;          // cuda: the host waits after each kernel
   bool cuda_tf32 = false;           // cuda: multiplies float32 in TF32
   bool cuda_deterministic = false;  // cuda: uses only deterministic kernels
+};
+
+/// Tells when a device that works behind the host got to places in its queue. For any thread.
+class QueueClock {
+ public:
+  virtual ~QueueClock() = default;
+  /// Marks the end of what is queued so far. Returns the number of the mark.
+  virtual std::int64_t mark() = 0;
+  /// Returns when the device got to the mark, by the host's steady clock, and forgets the mark.
+  /// Returns nothing while the device has not got there.
+  virtual std::optional<TimePoint> take(std::int64_t mark) = 0;
 };
 
 /// Kernels and copies run in the order of their calls, and the host may be ahead of them. A device
@@ -61,6 +74,9 @@ class Device {
   virtual Duration host_op_time() const { return Duration(0); }
   /// Copies within the device's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
+  /// Returns the clock of the device's queue; null if the device computes on the host, or cannot
+  /// tell.
+  virtual QueueClock* queue_clock() { return nullptr; }
   /// Returns an event that happens when everything called so far is done.
   virtual Event record() { return {}; }
   /// Kernels and copies called from now on run after the event, which may be of another device.

@@ -1,5 +1,6 @@
 #include "kernels/device.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -174,8 +175,9 @@ TEST(KernelCallTest, WithoutThreadsAllIsOneRange) {
 /// FLOPs.
 class SimTest : public testing::Test {
  protected:
-  void make(const DeviceOptions& options, double total_flops) {
+  void make(const DeviceOptions& options, double total_flops, Timeline* timeline = nullptr) {
     device_ = make_device(options, clock_);
+    if (timeline != nullptr) device_ = make_traced_device(std::move(device_), *timeline);
     const Value x = graph_.input("x", {1000});
     const Value y = square(x);
     device_->begin_plan(total_flops);
@@ -239,6 +241,27 @@ TEST_F(SimTest, TheHostIsAheadOfTheWorkThatItQueues) {
   EXPECT_EQ(clock_.now(), TimePoint());
   device_->synchronize();
   EXPECT_EQ(clock_.now(), TimePoint(milliseconds(20)));
+}
+
+TEST_F(SimTest, ATimelineShowsWhenItRanEachKernel) {
+  Timeline timeline(2, 3);
+  timeline.begin_step(2);
+  make(sim_options(40, 0), 4000, &timeline);
+  run(1);
+  run(3);
+  timeline.begin_step(3);
+  run(2);  // is not recorded
+  device_->synchronize();
+  std::vector<std::string> seen;
+  for (const Timeline::Event& event : timeline.events()) {
+    if (event.label->category != "on device") continue;
+    EXPECT_EQ(timeline.name_of_thread(event.thread), "sim:0");
+    EXPECT_EQ(event.step, 2);
+    EXPECT_EQ(event.bytes, 4000);
+    const auto ms = [](TimePoint time) { return time.time_since_epoch() / milliseconds(1); };
+    seen.push_back(fmt::format("{} {}-{}", event.label->name, ms(event.begin), ms(event.end)));
+  }
+  EXPECT_THAT(seen, testing::ElementsAre("square 0-10", "relu 10-20"));
 }
 
 TEST_F(SimTest, WaitsForEventsOfOtherDevicesOnly) {

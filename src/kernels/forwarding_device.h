@@ -32,6 +32,7 @@ class ForwardingDevice : public Device {
   }
   Duration copy_time() const override { return device_->copy_time(); }
   Duration host_op_time() const override { return device_->host_op_time(); }
+  QueueClock* queue_clock() override { return device_->queue_clock(); }
   Event record() override { return device_->record(); }
   void wait(const Event& event) override { device_->wait(event); }
   ThreadPool& threads() override { return device_->threads(); }

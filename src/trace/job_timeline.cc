@@ -166,7 +166,9 @@ void CriticalPaths::index(std::size_t task) {
     around.push_back(k);
     to.threads[span.thread].spans.push_back(k);
     const TimelineLabel& label = from.label_of(span);
-    const bool works = label.category != "frame" && !waits_for_towers(label);
+    // What a device does while the host waits for it is part of the wait.
+    const bool works =
+        label.category != "frame" && label.category != "on device" && !waits_for_towers(label);
     if (works && span.end > span.begin) to.worked.push_back(k);
   }
   for (std::size_t i = 0; i < trips_.size(); ++i) {

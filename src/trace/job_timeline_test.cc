@@ -225,6 +225,7 @@ TEST(CriticalPath, AWorkerThatWaitsForItsTowersGoesOnWithTheSlowest) {
   towers.add("step", "step", 0, 100).add("step", "wait for the towers", 5, 95);
   towers.add("step", "tower", 10, 60, 1).add("kernel", "matmul", 12, 58, 1);
   towers.add("step", "tower", 10, 90, 2).add("kernel", "matmul", 15, 80, 2);
+  towers.add("on device", "matmul", 20, 94, 3);  // no thread goes on because of it
   const JobTimeline job = merge_timelines({towers.make()});
   EXPECT_THAT(texts_of(job.steps[0].path, 0),
               ElementsAre("worker:0 other 0-10", "worker:0 between kernels 10-15",

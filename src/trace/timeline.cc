@@ -50,11 +50,19 @@ void Timeline::begin_step(std::int64_t step) {
 
 void Timeline::add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes,
                    const FrameMark& frame) {
+  add({label, begin, end, step(), bytes, this_thread(), frame});
+}
+
+void Timeline::add(const Event& event) {
   const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
   if (at >= places_.size()) return;
-  const std::int64_t step = step_.load(std::memory_order_relaxed);
-  places_[at].event = {label, begin, end, step, bytes, this_thread(), frame};
+  places_[at].event = event;
   places_[at].filled.store(true, std::memory_order_release);
+}
+
+pid_t Timeline::add_row(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return threads_.emplace_back(--last_row_, name).first;
 }
 
 std::vector<Timeline::Event> Timeline::events() const {

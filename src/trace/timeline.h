@@ -69,6 +69,12 @@ class Timeline {
   void let_go() { --held_; }
   void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1,
            const FrameMark& frame = {});
+  void add(const Event& event);
+  /// The task's own step. −1 before the first one.
+  std::int64_t step() const { return step_.load(std::memory_order_relaxed); }
+  /// Makes a row that is no thread's, for example of a device, and returns the number that stands
+  /// for it in Event::thread. Allocates.
+  pid_t add_row(const std::string& name);
 
   /// Returns the events that were added so far, in no order.
   std::vector<Event> events() const;
@@ -108,6 +114,7 @@ class Timeline {
   mutable std::mutex mutex_;
   std::deque<TimelineLabel> labels_;
   std::vector<std::pair<pid_t, std::string>> threads_;
+  pid_t last_row_ = 0;                        // rows that are no thread's have numbers below 0
   std::map<std::string, std::string> peers_;  // tasks, by the link's name for them
   std::map<std::string, ClockSamples> clocks_;
 };

@@ -1,6 +1,7 @@
 #include "train/device_context.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 
 #include "base/copy_bytes.h"
@@ -27,6 +28,14 @@ DeviceContext::DeviceContext(const Parts& parts)
       plans_({parts.store, parts.device, snapshot_, parts.step_account, parts.evaluation_account,
               parts.rewrite, parts.fused_update, parts.timeline}) {
   if (parts.timeline != nullptr) parts.step_account.show_device_waits(*parts.timeline);
+}
+
+void DeviceContext::settle() noexcept {
+  try {
+    parts_.device.synchronize();
+  } catch (const std::exception&) {
+    return;  // the device is gone, with what it would have told
+  }
 }
 
 // Fills the inputs of a step. Without a feed, the step reads only values that its inputs keep.

@@ -42,6 +42,9 @@ class DeviceContext {
   explicit DeviceContext(const Parts& parts);
 
   VariableSnapshot& snapshot() { return snapshot_; }
+  /// Waits until the device has done all that was queued, so that a timeline has it. An error of
+  /// the device is the step's that waits for it, and is not reported here.
+  void settle() noexcept;
   /// Returns the number of examples of the batch that was read last.
   std::int64_t examples() const { return examples_; }
   PlanSet& plans() { return plans_; }

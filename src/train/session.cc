@@ -1055,6 +1055,7 @@ void Session::Impl::failed_end(const std::string& message) const {
 
 void Session::Impl::write_timeline() {
   if (timeline == nullptr || is_left_as_it_is(run_options, report, run_options.timeline)) return;
+  for (DeviceContext* const each : contexts()) each->settle();
   try {
     paceline::write_timeline(run_options.timeline, *timeline, cluster.task.str());
   } catch (const std::exception& error) {

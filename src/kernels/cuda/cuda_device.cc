@@ -362,7 +362,7 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
   check(calls_.retain_context(&context_, device_), "starting on the GPU");
   enter();
   check(calls_.make_stream(&stream_, CudaCalls::kNonBlocking), "making a stream");
-  copies_.emplace(calls_, stream_);
+  timer_.emplace(calls_, stream_);
   if (calls_.cublas.multiply != nullptr) cublas_.emplace(calls_.cublas);
   if (calls_.cudnn.execute != nullptr) {
     cudnn_.emplace(calls_.cudnn);
@@ -411,7 +411,7 @@ CudaDevice::~CudaDevice() {
   unpin_pages(*this);
   cublas_.reset();
   cudnn_.reset();
-  copies_.reset();
+  timer_.reset();
   for (const auto& [ticket, event] : events_) calls_.destroy_event(event);
   for (CudaCalls::Event* const event : spare_events_) calls_.destroy_event(event);
   for (const auto& [source, module] : modules_) calls_.unload_module(module);
@@ -518,7 +518,7 @@ void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
   enter();
   pin_pages(from, *this);
   const std::lock_guard lock(mutex_);
-  copies_->time([&] { ask_for_upload(to, from, bytes); });
+  timer_->time([&] { ask_for_upload(to, from, bytes); });
 }
 
 void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
@@ -526,7 +526,7 @@ void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
   enter();
   pin_pages(to, *this);
   const std::lock_guard lock(mutex_);
-  copies_->time([&] { ask_for_download(to, from, bytes); });
+  timer_->time([&] { ask_for_download(to, from, bytes); });
 }
 
 void CudaDevice::ask_for_upload(void* to, const void* from, std::size_t bytes) {
@@ -540,13 +540,25 @@ void CudaDevice::ask_for_download(void* to, const void* from, std::size_t bytes)
 Duration CudaDevice::copy_time() const {
   enter();
   const std::lock_guard lock(mutex_);
-  return copies_->total();
+  return timer_->total();
 }
 
 void CudaDevice::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   enter();
   check(calls_.copy(address_of(to), address_of(from), bytes, stream_), "a copy on the GPU");
+}
+
+std::int64_t CudaDevice::mark() {
+  enter();
+  const std::lock_guard lock(mutex_);
+  return timer_->mark();
+}
+
+std::optional<TimePoint> CudaDevice::take(std::int64_t mark) {
+  enter();
+  const std::lock_guard lock(mutex_);
+  return timer_->take(mark);
 }
 
 Event CudaDevice::record() {

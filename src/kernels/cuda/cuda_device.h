@@ -38,7 +38,7 @@ struct CudaOptions {
 /// Kernels and copies go to one stream, in the order in which they are called. Any thread may call;
 /// one at a time runs kernels. Large memory of the host is pinned when it is first copied from or
 /// to the device, which then copies at the speed of its link.
-class CudaDevice : public Device, private Event::Source, private PagePinner {
+class CudaDevice : public Device, private QueueClock, private Event::Source, private PagePinner {
  public:
   /// Throws kFailedPrecondition if there is no GPU of this index. `calls` and what they reach must
   /// outlive the device.
@@ -54,6 +54,7 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   void upload(void* to, const void* from, std::size_t bytes) override;
   void download(void* to, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  QueueClock* queue_clock() override { return calls_.elapsed != nullptr ? this : nullptr; }
   Event record() override;
   void wait(const Event& event) override;
   Duration copy_time() const override;
@@ -68,6 +69,8 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   class HostKernel;
   class CheckedKernel;
 
+  std::int64_t mark() override;
+  std::optional<TimePoint> take(std::int64_t mark) override;
   void synchronize(std::uint64_t ticket) override;
   bool pin(void* begin, std::size_t bytes) override;
   void unpin(void* begin) override;
@@ -100,8 +103,8 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   std::optional<Cudnn> cudnn_;
   bool cudnn_is_wrong_ = false;
 
-  mutable std::mutex mutex_;                 // guards the members below
-  mutable std::optional<CudaTimer> copies_;  // without those for ops on the host
+  mutable std::mutex mutex_;                // guards the members below
+  mutable std::optional<CudaTimer> timer_;  // of copies, but not of those for ops on the host
   std::uint64_t last_ticket_ = 0;
   std::map<std::uint64_t, CudaCalls::Event*> events_;  // events that may not have happened yet
   std::vector<CudaCalls::Event*> spare_events_;

@@ -31,6 +31,7 @@
 #include "kernels/cuda/cudnn.h"
 #include "kernels/evaluate.h"
 #include "kernels/testing/op_cases.h"
+#include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
@@ -192,6 +193,35 @@ TEST_F(CudaTest, CopiesFromAndToTheHostAreTimedOnceTheyAreMade) {
   gpu->download(to.data(), b.data(), kBytes);
   gpu->synchronize();
   EXPECT_GT(gpu->copy_time(), up);
+}
+
+TEST_F(CudaTest, ATimelineShowsWhenItRanKernelsAndMadeCopies) {
+  Timeline timeline(0, 1);
+  timeline.begin_step(0);
+  const TimePoint begun = std::chrono::steady_clock::now();
+  const auto gpu = make_traced_device(device(), timeline);
+  Graph graph;
+  const Value y = exp(graph.input("a", {1000}));
+  const Feeds feeds = {{"a", numbers({1000})}};
+  evaluate_graph({&y, 1}, feeds, *gpu);
+  gpu->synchronize();
+  std::vector<Timeline::Event> seen;
+  for (const Timeline::Event& event : timeline.events()) {
+    if (event.label->category == "on device") seen.push_back(event);
+  }
+  ASSERT_EQ(seen.size(), 3U);
+  constexpr std::array<const char*, 3> kNames = {"copy to the device", "exp",
+                                                 "copy from the device"};
+  TimePoint before = begun;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    EXPECT_EQ(seen[i].label->name, kNames[i]);
+    EXPECT_EQ(timeline.name_of_thread(seen[i].thread), "cuda:0");
+    // The clocks are compared within microseconds; this leaves room for a busy machine.
+    EXPECT_GE(seen[i].begin, before - std::chrono::milliseconds(i == 0 ? 50 : 0));
+    EXPECT_GE(seen[i].end, seen[i].begin);
+    before = seen[i].end;
+  }
+  EXPECT_LE(before, std::chrono::steady_clock::now() + std::chrono::milliseconds(50));
 }
 
 TEST_F(CudaTest, AnotherDeviceWaitsForItsEvents) {

@@ -1,7 +1,10 @@
-// Measures for how long some of the work in a stream keeps the GPU busy.
+// Measures when a GPU does the work of a stream, and for how long.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,7 +14,7 @@
 namespace paceline {
 
 /// Not thread-safe. The device's context must be current in each call. Where the driver cannot
-/// time, no time is counted.
+/// time, no time is counted, and mark() must not be called.
 class CudaTimer {
  public:
   /// `calls` and the stream must outlive the timer.
@@ -31,6 +34,11 @@ class CudaTimer {
   }
   /// Returns the time of the work that is done.
   Duration total();
+  /// As QueueClock. The first mark waits for the stream, to compare the clocks. From then on times
+  /// are right within some microseconds, and after 100 s within some ten, since the driver tells
+  /// them as float32.
+  std::int64_t mark();
+  std::optional<TimePoint> take(std::int64_t mark);
 
  private:
   struct Span {
@@ -38,12 +46,17 @@ class CudaTimer {
   };
   CudaCalls::Event* record();
   void count_done();
+  void compare_clocks();
 
   const CudaCalls& calls_;
   CudaCalls::Stream* const stream_;
   std::deque<Span> under_way_;
   std::vector<CudaCalls::Event*> spare_;
   Duration total_{0};
+  std::map<std::int64_t, CudaCalls::Event*> marks_;
+  std::int64_t last_mark_ = 0;
+  CudaCalls::Event* base_ = nullptr;  // happened at base_time_
+  TimePoint base_time_{};
 };
 
 }  // namespace paceline

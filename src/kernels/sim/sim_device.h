@@ -32,6 +32,7 @@ class SimDevice : public Device {
   Duration copy_time() const override { return Duration(copied_ns_); }
   ThreadPool& threads() override { return host_->threads(); }
   void begin_plan(double total_flops) override;
+  QueueClock* queue_clock() override { return &timeline_; }
   Event record() override { return timeline_.record(); }
   void wait(const Event& event) override;
   void synchronize() override { timeline_.synchronize(); }

@@ -21,6 +21,11 @@ void SimTimeline::synchronize() {
   wait_until(end);
 }
 
+std::int64_t SimTimeline::mark() {
+  const std::lock_guard lock(mutex_);
+  return std::max(busy_until_, clock_.now() - late_).time_since_epoch().count();
+}
+
 Event SimTimeline::record() {
   const std::lock_guard lock(mutex_);
   if (busy_until_ <= clock_.now() - late_) return {};

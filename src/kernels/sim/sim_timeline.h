@@ -3,14 +3,15 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "base/clock.h"
-#include "kernels/event.h"
+#include "kernels/device.h"
 
 namespace paceline {
 
 /// One thread queues work; any thread may wait for an event. `clock` must outlive the timeline.
-class SimTimeline : private Event::Source {
+class SimTimeline : public QueueClock, private Event::Source {
  public:
   explicit SimTimeline(Clock& clock) : clock_(clock), busy_until_(clock.now()) {}
 
@@ -20,6 +21,9 @@ class SimTimeline : private Event::Source {
   void synchronize();
   /// Returns an event that happens when all currently queued work is done.
   Event record();
+  /// The mark is the time itself, in nanoseconds, which is known at once.
+  std::int64_t mark() override;
+  std::optional<TimePoint> take(std::int64_t mark) override { return TimePoint(Duration(mark)); }
   /// True if the event belongs to this timeline.
   bool recorded(const Event& event) const { return event.source() == this; }
 
