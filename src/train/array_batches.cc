@@ -56,8 +56,11 @@ ArrayBatches::ArrayBatches(std::vector<std::pair<Value, Tensor>> arrays,
   batches_ = examples_ / batch_;
   if (options_.last != LastBatch::kDrop && examples_ % batch_ != 0) ++batches_;
   if (batches_ < 1) {
+    const bool has_some = examples_ > 0;
     refuse_arrays(
-        fmt::format("{} examples in {} parts give no batch of {}", all, options_.parts, batch_));
+        fmt::format("{} examples in {} part{} give no batch of {}: {}", all, options_.parts,
+                    options_.parts == 1 ? "" : "s", batch_,
+                    has_some ? "LastBatch::kShort and kPad take fewer" : "each part needs one"));
   }
   order_.resize(std::size_t(all));
 }
@@ -76,10 +79,14 @@ void ArrayBatches::check(const std::pair<Value, Tensor>& array) const {
                     input.name(), input.type().str(), given.str()));
   }
   const std::int64_t batch = is_open(rows) ? batch_ : rows;
-  if (batch != batch_ || tensor.shape()[0] != all_examples()) {
-    refuse_arrays(fmt::format("input '{}' takes {} of {} examples, input '{}' {} of {}",
-                              arrays_[0].first.name(), batch_, all_examples(), input.name(), batch,
+  if (tensor.shape()[0] != all_examples()) {
+    refuse_arrays(fmt::format("the array of input '{}' has {} examples, and that of '{}' {}",
+                              arrays_[0].first.name(), all_examples(), input.name(),
                               tensor.shape()[0]));
+  }
+  if (batch != batch_) {
+    refuse_arrays(fmt::format("a batch of input '{}' has {} examples, and one of '{}' {}",
+                              arrays_[0].first.name(), batch_, input.name(), batch));
   }
   if (options_.last == LastBatch::kShort && !is_open(rows)) {
     refuse_arrays(

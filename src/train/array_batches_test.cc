@@ -174,9 +174,26 @@ TEST_F(ArrayBatchesTest, GiveAnyBatchToAnEvaluation) {
   EXPECT_EQ(ids_of(2).data<std::int32_t>()[1], 9);
   EXPECT_EQ(ids_of(0).data<std::int32_t>()[3], 3);
   EXPECT_THROW(ids_of(3), Error);
-  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { session->evaluate(ids_, data); }),
-              HasSubstr("fill()"))
-      << "each evaluation would get the first batch";
+  for (const std::function<void(Feed&)>& feed :
+       {std::function<void(Feed&)>(data), prefetch(data)}) {
+    EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { session->evaluate(ids_, feed); }),
+                HasSubstr("fill()"))
+        << "each evaluation would get the first batch";
+  }
+}
+
+TEST_F(ArrayBatchesTest, SayWhatTheySayOfUnlikeNumbersAndOfTooFew) {
+  const Tensor nine(DType::kFloat32, {9, 2});
+  EXPECT_THAT(error_of([&] {
+                ArrayBatches({{ids_, all_ids_}, {rows_, nine}});
+              }),
+              HasSubstr("the array of input 'ids' has 10 examples, and that of 'rows' 9"));
+  const auto of_parts = [&](int parts) {
+    return error_of([&] { ArrayBatches({{ids_, all_ids_}}, {.parts = parts}); });
+  };
+  EXPECT_THAT(of_parts(5),
+              HasSubstr("10 examples in 5 parts give no batch of 4: LastBatch::kShort"));
+  EXPECT_THAT(of_parts(11), HasSubstr("each part needs one"));
 }
 
 TEST_F(ArrayBatchesTest, RefusesWhatDoesNotFit) {

@@ -60,11 +60,10 @@ BatchFeed::Input& BatchFeed::entry(Value input) {
   const auto known = std::ranges::find(inputs_, input, &Input::input);
   if (known != inputs_.end()) return *known;
   if (!input || input.node().op().name != "input") {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("[prefetch] '{}' is no input: only inputs can be filled ahead, and in a "
-                    "graph with open dimensions",
-                    input ? input.name() : "no value"));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[feed] '{}' is no input: only inputs can be filled ahead, and in a "
+                            "graph with open dimensions",
+                            input ? input.name() : "no value"));
   }
   return inputs_.emplace_back(Input{.input = input, .memory = {}, .once = {}});
 }

@@ -55,8 +55,9 @@ class Prefetcher {
   std::deque<Filled*> free_, ready_;
   bool resting_ = true, ended_ = false;
   // The next members belong to the thread while it works.
-  std::int64_t step_ = 0;  // the own step of the next batch
-  TaskPosition position_;  // after the last batch
+  std::int64_t step_ = 0;   // the own step of the next batch
+  bool evaluates_ = false;  // the batches are for evaluations
+  TaskPosition position_;   // after the last batch
   std::shared_ptr<const InputNormals> normals_;
   std::shared_ptr<RecordBlocks> blocks_;
   std::thread thread_;
@@ -65,8 +66,18 @@ class Prefetcher {
 void Prefetcher::start(Feed& feed) {
   {
     const std::lock_guard lock(mutex_);
-    if (!resting_ || !ready_.empty()) return;
+    const bool begins = resting_ && ready_.empty();
+    if (!begins && feed.evaluates() != evaluates_) {
+      throw Error(
+          ErrorCode::kFailedPrecondition,
+          fmt::format("[prefetch] {} would take batches that were filled ahead for {}: give "
+                      "it a feed of its own",
+                      evaluates_ ? "training" : "an evaluation",
+                      evaluates_ ? "evaluations" : "training"));
+    }
+    if (!begins) return;
     resting_ = false;
+    evaluates_ = feed.evaluates();
     step_ = feed.step();
     position_ = feed.position();
     normals_ = feed.normals();
@@ -115,7 +126,7 @@ Prefetcher::Filled* Prefetcher::next_to_fill() {
 }
 
 void Prefetcher::fill(Filled& filled) {
-  filled.batch.begin(step_++, &position_, normals_, blocks_);
+  filled.batch.begin(step_++, evaluates_ ? nullptr : &position_, normals_, blocks_);
   try {
     feed_(filled.batch);
     position_ = filled.batch.position();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/input.h"
@@ -118,6 +119,27 @@ TEST_F(PrefetchTest, RefusesWhatIsNoInputAndOtherTypes) {
   EXPECT_THROW(session.step(prefetch([&](Feed& f) { f.data<double>(x_); })), Error);
   EXPECT_THROW(session.step(prefetch([&](Feed& f) { f.set(x_, Tensor()); })), Error);
   EXPECT_THROW(session.step(prefetch([&](Feed& f) { f.set_once(x_, Tensor()); })), Error);
+}
+
+TEST_F(PrefetchTest, AnEvaluationDoesNotTakeTheBatchesOfATraining) {
+  Session session(training(), cluster_, run_);
+  const Tensor values(DType::kFloat32, {16, 1});
+  std::atomic<int> evaluated = 0;
+  const std::function<void(Feed&)> constant = [&](Feed& f) {
+    f.set(x_, values).set(y_, values);
+    evaluated += f.evaluates() ? 1 : 0;
+  };
+  const auto trains = prefetch(constant), evaluates = prefetch(constant);
+  EXPECT_TRUE(session.step(trains));
+  EXPECT_EQ(evaluated, 0);
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { session.evaluate(loss_, trains); }),
+              HasSubstr("an evaluation would take batches that were filled ahead for "
+                        "training"));
+  EXPECT_TRUE(session.step(trains)) << "training goes on";
+  session.evaluate(loss_, evaluates);
+  EXPECT_GE(evaluated, 1) << "the function sees what the batch is for";
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { session.step(evaluates); }),
+              HasSubstr("training would take"));
 }
 
 TEST_F(PrefetchTest, ABatchThatDependsOnItsStepIsNotUsedInAnother) {
