@@ -25,6 +25,7 @@
 #include "paceline/error.h"
 #include "paceline/op.h"
 #include "params/variable_arrays.h"
+#include "train/saved_values.h"
 
 namespace paceline {
 namespace {
@@ -739,16 +740,6 @@ std::string NodeExport::sizes(std::vector<OnnxDimension> dims, bool finds_one) {
   return step("shape", "Concat", parts, {{"axis", std::int64_t{0}}});
 }
 
-// Throws unless the checkpoint holds this variable with the same type and shape.
-void check_saved(const TensorInfo& variable, const CheckpointReader& reader) {
-  const SavedVariable& saved = reader.index().variable(variable.name);
-  if (saved.dtype == variable.dtype && saved.shape == variable.shape) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{}: {} is {} {} there, and {} {} in the model", reader.path(),
-                          variable.name, name_of(saved.dtype), saved.shape.str(),
-                          name_of(variable.dtype), variable.shape.str()));
-}
-
 /// Returns the model to be written for a graph. The model refers to the arguments, which must
 /// outlive it.
 OnnxModel model_of(const Graph& graph, const std::vector<NamedValue>& inputs,
@@ -796,15 +787,12 @@ OnnxFile write_onnx(const std::string& file, const OnnxModel& model, const std::
   const CheckpointReader reader(find_checkpoint(checkpoint, WholeCheck::kChecksums).path);
   NewFile onnx(file);
   const auto values = [&](const TensorInfo& variable) {
-    check_saved(variable, reader);
-    const SavedVariable& saved = reader.index().variable(variable.name);
-    const std::size_t array =
-        with == EvaluateWith::kAverages ? saved.array_of_slot(kAverageSlot) : 0;
-    Tensor tensor(variable.dtype, variable.shape);
-    const std::int64_t rows = variable.shape.rank() == 0 ? 1 : variable.shape[0];
-    reader.read_rows(saved, array, 0, rows,
-                     {static_cast<std::byte*>(tensor.raw()), tensor.bytes()});
-    return tensor;
+    std::vector<VariableState> taken(1);
+    const VariableSpec spec{
+        .name = variable.name, .dtype = variable.dtype, .shape = variable.shape};
+    const std::vector<std::string> lines = take_values(taken, {&spec, 1}, reader, {.with = with});
+    if (!lines.empty()) refuse_other_model(reader.path(), lines);
+    return taken[0].value;
   };
   OnnxFile written = export_onnx(model, values, onnx);
   onnx.commit();
