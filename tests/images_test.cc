@@ -91,6 +91,9 @@ TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
   }
   EXPECT_THAT(losses, ElementsAre(StartsWith("step 10: loss ")));
   EXPECT_EQ(read_text(folder_.path("out") + "/report.json"), report) << "it disturbs nothing";
+  const Finished other = run_paceline(join({{"eval", "resnet", "--once"}, out, images}));
+  EXPECT_EQ(other.status, 2) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("is a checkpoint of cifar10, not of resnet"));
 }
 
 // In every strategy, the best checkpoint of a run is the one that its evaluations name.

@@ -11,6 +11,7 @@
 #include "cli/evaluator_task.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/settings_reader.h"
+#include "cli/inference.h"
 #include "models/model.h"
 #include "paceline/error.h"
 #include "run/program_run.h"
@@ -78,6 +79,7 @@ int evaluate(const Model& model, const Arguments& arguments) {
   const Log log(log_options({}, run));
   own_program_run(run).log = &log;
   const EvaluateCheckpoint evaluate_it = [&](const RunOptions& of) {
+    check_model(std::string(model.name()), saved_model(of.evaluates), given);
     return model.evaluate(of, settings);
   };
   CheckpointEvaluations evaluations(run, evaluate_it, log);

@@ -118,15 +118,17 @@ SavedModel read_out(const std::string& run) {
 SavedModel saved_by(const InferenceCommand& command, const std::string& run) {
   const SavedModel saved = read_out(run);
   for (const std::string& line : saved.passed_over) print_text(stderr, line + "\n");
-  if (!command.model.empty() && !saved.model.empty() && saved.model != command.model) {
-    refuse_flag(
-        "--out", run,
-        fmt::format("{} is a checkpoint of {}, not of {}", saved.path, saved.model, command.model));
-  }
+  check_model(command.model, saved, run);
   return saved;
 }
 
 }  // namespace
+
+void check_model(const std::string& model, const SavedModel& saved, const std::string& out) {
+  if (model.empty() || saved.model.empty() || saved.model == model) return;
+  refuse_flag("--out", out,
+              fmt::format("{} is a checkpoint of {}, not of {}", saved.path, saved.model, model));
+}
 
 CommandLine inference_line(const InferenceCommand& command) {
   CommandLine line{command.name, command.about, command.examples, {}};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/flags/command_line.h"
+#include "paceline/predictor.h"
 #include "paceline/program.h"
 
 namespace paceline {
@@ -22,6 +23,10 @@ struct InferenceCommand {
   std::vector<AnySetting> settings;
   std::function<void(const InferenceRequest&, const Settings&)> infer;
 };
+
+/// Throws kUsage, which names --out and its value `out`, when the checkpoint tells the name of its
+/// model and this is not `model`. An empty `model` stands for any.
+void check_model(const std::string& model, const SavedModel& saved, const std::string& out);
 
 /// The flags, as --help and completions list them.
 CommandLine inference_line(const InferenceCommand& command);
