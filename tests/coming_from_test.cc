@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/examples.h"
@@ -59,6 +60,18 @@ bool stands_in(const Lines& piece, const Lines& file) {
   return false;
 }
 
+/// The number of opening brackets less that of closing ones.
+std::ptrdiff_t open_brackets(const Lines& piece) {
+  std::ptrdiff_t open = 0;
+  for (const std::string& line : piece) {
+    for (const char c : line.substr(0, line.find("//"))) {
+      open += std::string_view("([{").find(c) != std::string_view::npos ? 1 : 0;
+      open -= std::string_view(")]}").find(c) != std::string_view::npos ? 1 : 0;
+    }
+  }
+  return open;
+}
+
 TEST(ComingFrom, EveryPieceOfThePageIsInTheExample) {
   const std::filesystem::path source(PACELINE_SOURCE);
   std::vector<Lines> files;
@@ -70,6 +83,7 @@ TEST(ComingFrom, EveryPieceOfThePageIsInTheExample) {
   for (const Lines& piece : pieces) {
     const auto has = [&](const Lines& file) { return stands_in(piece, file); };
     EXPECT_TRUE(std::ranges::any_of(files, has)) << "no file has: " << piece.at(0);
+    EXPECT_EQ(open_brackets(piece), 0) << "cut off: " << piece.back();
   }
 }
 
