@@ -37,6 +37,9 @@ struct DeviceOptions {
 class QueueClock {
  public:
   virtual ~QueueClock() = default;
+  static constexpr std::int64_t kLost = -1;  // the number of a mark that could not be made
+  /// The time of a mark to which the device will not get, such as kLost.
+  static constexpr TimePoint kNever = TimePoint::max();
   /// Marks the end of what is queued so far. Returns the number of the mark.
   virtual std::int64_t mark() = 0;
   /// Returns when the device got to the mark, by the host's steady clock, and forgets the mark.

@@ -56,6 +56,7 @@ class DeviceRow {
     if (!span.begun) span.begun = clock_.take(span.begin);
     const std::optional<TimePoint> ended = span.begun ? clock_.take(span.end) : std::nullopt;
     if (!ended) return false;
+    if (*span.begun == QueueClock::kNever || *ended == QueueClock::kNever) return true;
     timeline_.add({.label = span.label,
                    .begin = *span.begun,
                    .end = *ended,

@@ -18,7 +18,7 @@ pid_t this_thread() {
 }
 
 // The places for the events of one step; enough for a large graph or for a ps with many chunks.
-constexpr std::int64_t kMostInAStep = 4096;
+constexpr std::int64_t kMostInAStep = 8192;
 
 std::size_t places_for(std::int64_t steps, std::size_t most) {
   const std::int64_t most_steps = std::int64_t(most) / kMostInAStep + 1;
@@ -62,7 +62,7 @@ void Timeline::add(const Event& event) {
 
 pid_t Timeline::add_row(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  return threads_.emplace_back(--last_row_, name).first;
+  return threads_.emplace_back(++last_row_, name).first;
 }
 
 std::vector<Timeline::Event> Timeline::events() const {

@@ -46,7 +46,7 @@ class Timeline {
     pid_t thread = 0;
     FrameMark frame = {};
   };
-  static constexpr std::size_t kMostEvents = std::size_t{1} << 19;  // or 4096 a step, if fewer
+  static constexpr std::size_t kMostEvents = std::size_t{1} << 19;  // or 8192 a step, if fewer
 
   Timeline(std::int64_t first_step, std::int64_t end_step, std::size_t most_events = kMostEvents);
 
@@ -114,7 +114,7 @@ class Timeline {
   mutable std::mutex mutex_;
   std::deque<TimelineLabel> labels_;
   std::vector<std::pair<pid_t, std::string>> threads_;
-  pid_t last_row_ = 0;                        // rows that are no thread's have numbers below 0
+  pid_t last_row_ = 1 << 22;                  // the numbers of threads are below this
   std::map<std::string, std::string> peers_;  // tasks, by the link's name for them
   std::map<std::string, ClockSamples> clocks_;
 };

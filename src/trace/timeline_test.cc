@@ -82,12 +82,12 @@ TEST_F(TimelineTest, KeepsWhatThreadsAdd) {
 }
 
 TEST_F(TimelineTest, HasPlacesForItsSteps) {
-  constexpr int kEvents = 10'000;
+  constexpr int kEvents = 20'000;
   Timeline timeline(3, 5);
   const TimelineLabel* label = timeline.label({"a", "kernel", {}});
   for (int i = 0; i < kEvents; ++i) timeline.add(label, at(i), at(i + 1));
-  EXPECT_EQ(timeline.events().size(), 2 * 4096U);
-  EXPECT_EQ(timeline.dropped(), kEvents - 2 * 4096U);
+  EXPECT_EQ(timeline.events().size(), 2 * 8192U);
+  EXPECT_EQ(timeline.dropped(), kEvents - 2 * 8192U);
 }
 
 TEST_F(TimelineTest, AScopeIsOneEvent) {

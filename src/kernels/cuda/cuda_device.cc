@@ -64,6 +64,8 @@ std::vector<std::string> places_of_inputs(const Node& node) {
 
 constexpr std::size_t kQuad = 16;           // the bytes of four elements
 constexpr std::size_t kLeastAlignment = 4;  // the size of a float32
+// Smaller copies, such as those of single rows, are not timed: two events each would cost more.
+constexpr std::size_t kLeastTimed = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -514,32 +516,34 @@ void CudaDevice::unpin(void* begin) {
 }
 
 void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;
+  if (bytes < kLeastTimed) return ask_for_upload(to, from, bytes);
   enter();
-  pin_pages(from, *this);
-  const std::lock_guard lock(mutex_);
   timer_->time([&] { ask_for_upload(to, from, bytes); });
 }
 
 void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;
+  if (bytes < kLeastTimed) return ask_for_download(to, from, bytes);
   enter();
-  pin_pages(to, *this);
-  const std::lock_guard lock(mutex_);
   timer_->time([&] { ask_for_download(to, from, bytes); });
 }
 
 void CudaDevice::ask_for_upload(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  pin_pages(from, *this);
   check(calls_.upload(address_of(to), from, bytes, stream_), "a copy to the GPU");
 }
 
 void CudaDevice::ask_for_download(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  pin_pages(to, *this);
   check(calls_.download(to, address_of(from), bytes, stream_), "a copy from the GPU");
 }
 
+// Reports call this after a failure, too, so it throws nothing.
 Duration CudaDevice::copy_time() const {
-  enter();
-  const std::lock_guard lock(mutex_);
+  calls_.use_context(context_);
   return timer_->total();
 }
 
@@ -551,13 +555,11 @@ void CudaDevice::copy(void* to, const void* from, std::size_t bytes) {
 
 std::int64_t CudaDevice::mark() {
   enter();
-  const std::lock_guard lock(mutex_);
   return timer_->mark();
 }
 
 std::optional<TimePoint> CudaDevice::take(std::int64_t mark) {
   enter();
-  const std::lock_guard lock(mutex_);
   return timer_->take(mark);
 }
 

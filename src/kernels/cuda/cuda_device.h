@@ -103,8 +103,9 @@ class CudaDevice : public Device, private QueueClock, private Event::Source, pri
   std::optional<Cudnn> cudnn_;
   bool cudnn_is_wrong_ = false;
 
-  mutable std::mutex mutex_;                // guards the members below
   mutable std::optional<CudaTimer> timer_;  // of copies, but not of those for ops on the host
+
+  mutable std::mutex mutex_;  // guards the members below
   std::uint64_t last_ticket_ = 0;
   std::map<std::uint64_t, CudaCalls::Event*> events_;  // events that may not have happened yet
   std::vector<CudaCalls::Event*> spare_events_;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,8 +13,8 @@
 
 namespace paceline {
 
-/// Not thread-safe. The device's context must be current in each call. Where the driver cannot
-/// time, no time is counted, and mark() must not be called.
+/// For any thread, in which the device's context must be current. Where the driver cannot time, no
+/// time is counted, and mark() must not be called.
 class CudaTimer {
  public:
   /// `calls` and the stream must outlive the timer.
@@ -23,14 +23,12 @@ class CudaTimer {
   CudaTimer(const CudaTimer&) = delete;
   CudaTimer& operator=(const CudaTimer&) = delete;
 
-  /// Calls `ask`, which gives the stream some work whose time counts once it is done.
+  /// Calls `ask`, which gives the stream some work. The work's time counts once it is done.
   template <typename F>
   void time(F&& ask) {
-    if (calls_.elapsed == nullptr) return ask();
-    under_way_.push_back({record(), nullptr});
+    CudaCalls::Event* const begin = this->begin();
     ask();
-    under_way_.back().end = record();
-    count_done();
+    if (begin != nullptr) end(begin);
   }
   /// Returns the time of the work that is done.
   Duration total();
@@ -44,14 +42,17 @@ class CudaTimer {
   struct Span {
     CudaCalls::Event *begin, *end;
   };
+  CudaCalls::Event* begin();
+  void end(CudaCalls::Event* begin);
   CudaCalls::Event* record();
   void count_done();
   void compare_clocks();
 
   const CudaCalls& calls_;
   CudaCalls::Stream* const stream_;
+  std::mutex mutex_;  // guards the members below
+  std::vector<CudaCalls::Event*> made_, spare_;
   std::deque<Span> under_way_;
-  std::vector<CudaCalls::Event*> spare_;
   Duration total_{0};
   std::map<std::int64_t, CudaCalls::Event*> marks_;
   std::int64_t last_mark_ = 0;

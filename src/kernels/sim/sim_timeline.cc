@@ -23,7 +23,9 @@ void SimTimeline::synchronize() {
 
 std::int64_t SimTimeline::mark() {
   const std::lock_guard lock(mutex_);
-  return std::max(busy_until_, clock_.now() - late_).time_since_epoch().count();
+  // `late_` may have grown since the last mark, but marks never go back.
+  last_mark_ = std::max({last_mark_, busy_until_, clock_.now() - late_});
+  return last_mark_.time_since_epoch().count();
 }
 
 Event SimTimeline::record() {

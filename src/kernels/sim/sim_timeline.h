@@ -34,6 +34,7 @@ class SimTimeline : public QueueClock, private Event::Source {
   Clock& clock_;
   std::mutex mutex_;  // guards the members below
   TimePoint busy_until_;
+  TimePoint last_mark_{};
   Duration late_{0};  // how much earlier the host would be here if no wait had ended late
 };
 
