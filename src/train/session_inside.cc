@@ -26,7 +26,7 @@ bool SessionInside::begin_save() {
 }
 
 std::int64_t SessionInside::examples() const {
-  return impl_.started() ? impl_.meter->examples() : 0;
+  return impl_.loop != nullptr ? impl_.loop->examples_made() : 0;
 }
 
 std::vector<std::pair<std::string, double>> SessionInside::seconds_spent() const {

@@ -28,7 +28,7 @@ class SessionInside {
   /// Returns the graph that is trained (the first of several), or the one that the session was made
   /// with.
   const Graph& graph() const;
-  /// Returns the examples of all steps so far; 0 in a session that was not started.
+  /// Returns the examples of the train steps that this session has made.
   std::int64_t examples() const;
   /// Returns the seconds of all train steps so far by activity ("share" of docs/report.md), without
   /// evaluations.

@@ -32,9 +32,8 @@ void StepMeter::stop() {
 
 void StepMeter::add_step(Duration step, Duration transfer, std::int64_t examples) {
   ++steps_;
-  examples_ += examples;
   if (!running_) return;
-  timed_examples_ += examples;
+  examples_ += examples;
   times_.add(step);
   const Duration waited = waited_before_;
   waited_before_ = this->waited();
@@ -71,7 +70,7 @@ TaskReport StepMeter::report(const std::string& task) const {
   if (times_.count() == 0 || seconds <= 0) return report;
   report.seconds = seconds;
   report.steps_per_s = double(times_.count()) / seconds;
-  report.examples_per_s = double(timed_examples_) / seconds;
+  report.examples_per_s = double(examples_) / seconds;
   report.step_ms_p50 = times_.quantile_ms(0.5);
   report.step_ms_p99 = times_.quantile_ms(0.99);
   report.step_ms_max = times_.quantile_ms(1);

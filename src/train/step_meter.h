@@ -39,8 +39,6 @@ class StepMeter {
   void add_step(Duration step, Duration transfer, std::int64_t examples);
 
   std::int64_t steps() const { return steps_; }
-  /// Returns the examples of all steps so far, timed or not.
-  std::int64_t examples() const { return examples_; }
   /// Returns the seconds of all steps so far, timed or not, by activity, without excluded time.
   std::vector<std::pair<std::string, double>> seconds_spent();
   /// Returns the number of all steps, and the seconds, speeds and shares of the timed ones.
@@ -60,8 +58,8 @@ class StepMeter {
   bool running_ = false, stopped_ = false;
   TimePoint started_{};
   Duration excluded_{0}, waited_before_{0}, hidden_{0};
-  std::int64_t steps_ = 0, examples_ = 0;
-  std::int64_t timed_examples_ = 0;  // those of the timed steps
+  std::int64_t steps_ = 0;
+  std::int64_t examples_ = 0;  // of the timed steps
   StepTimes times_;
   // The times at the end of the last timed step.
   Spent spent_{};

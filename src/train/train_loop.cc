@@ -112,6 +112,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   last_.global_norm.reset();
   if (executor().clips()) last_.global_norm = global_norm();
   ++last_.step;
+  examples_made_ += examples();
   note_losses();
   last_made_at_ = parts_.account.clock().now();
   last_.seconds = double((last_made_at_ - begun_).count()) * 1e-9;

@@ -90,6 +90,8 @@ class TrainLoop {
   Executor& executor(std::size_t tower = 0) const { return *executors_[tower]; }
   /// Returns the number of steps that this loop has made.
   std::int64_t steps_made() const { return last_.step - parts_.first_step; }
+  /// Returns the number of examples in these steps.
+  std::int64_t examples_made() const { return examples_made_; }
 
  private:
   enum class Inputs : std::uint8_t { kUnknown, kFilled, kOver };
@@ -135,6 +137,7 @@ class TrainLoop {
   std::exception_ptr fill_error_;     // thrown in the step whose batch it was
   StepResult last_;
   std::int64_t made_ = 0;  // the steps that this loop has begun
+  std::int64_t examples_made_ = 0;
   const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr,
                       *towers_label_ = nullptr, *tower_label_ = nullptr;
   double first_loss_ = 0, last_loss_ = 0;
