@@ -65,6 +65,6 @@ def order_text(rows):
     lost = [100 * each for each in regrets(usual)]
     return (f"With the cores in their usual placement ({len(usual)} of the rows), the order of the ways within a workload agrees with the\n"
             f"measured order by Kendall's τ = {tau(usual):.2f}.\n\n"
-            f"The rows have {len(lost)} choices among several ways with as many workers and the same links. In these choices the way that\n"
+            f"{len(lost)} groups of rows differ only in the way: they have one workload, number of workers and link. In these groups the way that\n"
             f"`--strategy auto` takes was slower than the fastest way by {statistics.mean(lost):.1f}% (mean), {statistics.median(lost):.1f}% (median), "
             f"{percentile(lost, 0.95):.1f}% (95th percentile) and\n{max(lost):.1f}% at most.\n")

@@ -108,7 +108,7 @@ OnnxModel inference_of(const CheckpointReader& reader) {
                           reader.path(), name));
 }
 
-// Returns what a user of the file may want to know; lists of names are JSON.
+// Returns the facts of a checkpoint that the ONNX file keeps as metadata; lists of names are JSON.
 std::map<std::string, std::string> metadata_of(const CheckpointIndex& index) {
   std::map<std::string, std::string> texts = index.notes;
   texts["global_step"] = std::to_string(index.global_step);

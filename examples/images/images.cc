@@ -4,7 +4,10 @@
 #include <paceline/paceline.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,19 +69,10 @@ void train(const Cluster& cluster, const RunOptions& run, const Settings& settin
   PipelineFeed data(batches(own, batch, true), model.images, model.labels);
   PipelineFeed test(batches(decoded(test_images), 100, false), model.images, model.labels);
   const auto evaluate = [&](Session& session, const StepResult& at) {
-    const Value wanted[] = {model.loss, model.accuracy};
-    double all = 0, loss = 0, right = 0;
-    for (std::int64_t i = 0; i < test.batches(); ++i) {
-      double n = 0;
-      const std::vector<Tensor> means =
-          session.evaluate(graph, wanted, [&](Feed& feed) { n = double(test.fill(feed)); });
-      all += n;
-      loss += n * means[0].item<float>();
-      right += n * means[1].item<float>();
-    }
-    session.summarise("loss/test", loss / all);
+    const std::vector<double> means = means_over(session, {model.loss, model.accuracy}, test);
+    session.summarise("loss/test", means[0]);
     session.print("step " + std::to_string(at.global_step) + ": test loss " +
-                  std::to_string(loss / all) + ", accuracy " + std::to_string(right / all));
+                  std::to_string(means[0]) + ", accuracy " + std::to_string(means[1]));
     return true;
   };
   Session session(minimize(model.loss, Adam{.learning_rate = float(settings[kRate])}), cluster, run,
@@ -91,11 +85,24 @@ void train(const Cluster& cluster, const RunOptions& run, const Settings& settin
   session.run(data);
 }
 
-// Gives the most probable class of each image at --data.
+// Gives the most probable classes of an image, a row each: one, or as many as --top says.
+void give(const InferenceRequest& request, const std::string& image,
+          std::span<const float> probabilities) {
+  const std::vector<std::string>& classes = request.saved.names("classes");
+  std::vector<std::size_t> order(classes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, std::greater(), [&](std::size_t each) { return probabilities[each]; });
+  order.resize(std::min(order.size(), std::size_t(request.top)));
+  for (const std::size_t each : order) {
+    request.give(
+        {{"file", image}, {"class", classes[each]}, {"probability", double(probabilities[each])}});
+  }
+}
+
 void infer(const InferenceRequest& request, const Settings&) {
-  const std::vector<std::string>& classes = request.saved.data_names.at("classes");
+  const std::size_t classes = request.saved.names("classes").size();
   Graph graph;
-  const Model model = build(graph, 0, std::int64_t(classes.size()));
+  const Model model = build(graph, 0, std::int64_t(classes));
   const Predictor predictor(graph, {model.probabilities}, request.saved.path);
   const auto images = image_files(request.data);
   PipelineReader reader(batches(decoded(images), 100, false));
@@ -103,12 +110,8 @@ void infer(const InferenceRequest& request, const Settings&) {
   while (const InputBatch* batch = reader.next()) {
     const Tensor found = predictor.predict({{model.images, batch->values}})[0];
     for (std::int64_t row = 0; row < batch->rows; ++row) {
-      const auto of_image =
-          found.data<float>().subspan(std::size_t(row) * classes.size(), classes.size());
-      const auto best = std::ranges::max_element(of_image);
-      request.give({{"file", images->name(image++)},
-                    {"class", classes[std::size_t(best - of_image.begin())]},
-                    {"probability", double(*best)}});
+      give(request, images->name(image++),
+           found.data<float>().subspan(std::size_t(row) * classes, classes));
     }
   }
 }

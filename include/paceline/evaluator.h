@@ -86,10 +86,11 @@ class EvaluateBeside : public Hook {
   /// The hook calls the function on a thread of its own. The function must not use the session.
   /// `done` may read what the function has written to the program's memory.
   using Function = std::function<void(Evaluator&)>;
-  /// The hook calls the function on the session's thread. `at` is the result of the step whose
-  /// values were evaluated. If the function returns false, training ends.
+  /// The hook calls the function on the session's thread. `at` is the result of this task's step
+  /// after which the values were taken; they may have contributions of other workers since. If the
+  /// function returns false, training ends.
   using Done = std::function<bool(Session& session, const StepResult& at)>;
-  /// The interval is counted from the beginning of each run; `threads` and `with` as in Evaluator.
+  /// `every` as in EvaluateEvery; `threads` and `with` as in Evaluator.
   EvaluateBeside(Interval every, Function evaluate, Done done, int threads = 1,
                  EvaluateWith with = EvaluateWith::kVariables, EvaluateOn on = EvaluateOn::kChief);
   ~EvaluateBeside() override;

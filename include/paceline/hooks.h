@@ -47,7 +47,8 @@ class StopAtStep : public Hook {
 /// for.
 class SaveEvery : public Hook {
  public:
-  explicit SaveEvery(Interval every);  ///< The interval begins anew with each run.
+  /// In steps: saves at the multiples of `every`. A time begins anew with each run.
+  explicit SaveEvery(Interval every);
   ~SaveEvery() override;
   SaveEvery(SaveEvery&&) noexcept;  ///< Session::add moves it.
   void begin(Session& session) override;
@@ -100,7 +101,8 @@ enum class EvaluateOn : std::uint8_t {
 class EvaluateEvery : public Hook {
  public:
   using Function = std::function<bool(Session&, const StepResult&)>;  ///< False ends training.
-  /// The interval begins anew with each run.
+  /// In steps: evaluates at the multiples of `every`, as global steps. A time begins anew with each
+  /// run.
   EvaluateEvery(Interval every, Function evaluate, EvaluateOn on = EvaluateOn::kChief);
   ~EvaluateEvery() override;
   EvaluateEvery(EvaluateEvery&&) noexcept;  ///< Session::add moves it.

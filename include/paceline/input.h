@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -131,5 +132,40 @@ class PipelineFeed {
   class State;
   std::shared_ptr<State> state_;
 };
+
+/// Evaluates scalars of one graph over all examples of `data`, an ArrayBatches or a PipelineFeed,
+/// by a Session or an Evaluator:
+///
+///     const std::vector<double> means = means_over(session, {loss, accuracy}, test);
+///
+/// Each value is a mean over a batch, and counts by the examples of the batch. Returns the means
+/// over all examples; zeros if the session was not started.
+template <typename Evaluates, typename Batches>
+std::vector<double> means_over(Evaluates& evaluates, const std::vector<Value>& values,
+                               Batches& data) {
+  std::vector<double> sums(values.size());
+  double all = 0;
+  const auto add_batch = [&](const std::function<std::int64_t(Feed&)>& fill) {
+    double examples = 0;
+    const std::vector<Tensor> means = evaluates.evaluate(
+        values.at(0).graph(), values, [&](Feed& feed) { examples = double(fill(feed)); });
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const bool wide = means[i].dtype() == DType::kFloat64;
+      sums[i] += examples * (wide ? means[i].item<double>() : double(means[i].item<float>()));
+    }
+    all += examples;
+  };
+  if constexpr (std::is_same_v<Batches, ArrayBatches>) {
+    for (std::int64_t batch = 0; batch < data.size(); ++batch) {
+      add_batch([&](Feed& feed) { return data.fill(feed, batch); });
+    }
+  } else {
+    for (std::int64_t batch = 0; batch < data.batches(); ++batch) {
+      add_batch([&](Feed& feed) { return data.fill(feed); });
+    }
+  }
+  for (double& sum : sums) sum = all > 0 ? sum / all : 0;
+  return sums;
+}
 
 }  // namespace paceline

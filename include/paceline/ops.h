@@ -257,11 +257,12 @@ struct BatchNormOptions {
   double epsilon = 1e-3;  // is added to variances
   bool gains = true;      // false: all gains are 1, and there is no variable "name/gains"
 };
-/// batch_norm with the variables "name/gains" (C), which begin as ones, "name/offsets" (C), zeros,
-/// "name/moving_mean" (C), zeros, and "name/moving_variance" (C), ones. A training contributes each
-/// step's statistics to the moving statistics, which the rule Ema updates (Graph::contribute). With
-/// parameter servers, all workers contribute to the moving statistics. An evaluation uses the
-/// moving statistics (Mode::kInfer), and so does a graph that is built without `training`.
+/// batch_norm of x (N,C,H,W) or (N,C) with the variables "name/gains" (C), which begin as ones,
+/// "name/offsets" (C), zeros, "name/moving_mean" (C), zeros, and "name/moving_variance" (C), ones.
+/// A training contributes each step's statistics to the moving statistics, which the rule Ema
+/// updates (Graph::contribute). With parameter servers, all workers contribute to the moving
+/// statistics. An evaluation uses the moving statistics (Mode::kInfer), and so does a graph that is
+/// built without `training`.
 Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options = {});
 /// batch_norm with given means (C) and variances (C), which have no gradient.
 Value batch_norm_inference(Value x, Value gains, Value offsets, Value means, Value variances,

@@ -29,6 +29,9 @@ struct SavedModel {
   std::map<std::string, std::string> settings = {};
   /// SessionOptions::data_names: the classes by label, the words by id, …
   std::map<std::string, std::vector<std::string>> data_names = {};
+  /// Returns data_names of this key, such as "classes". Throws kNotFound, naming the checkpoint,
+  /// when it has none.
+  const std::vector<std::string>& names(const std::string& key) const;
   /// A line for the user about each newer checkpoint of the run that is not whole.
   std::vector<std::string> passed_over = {};
 };

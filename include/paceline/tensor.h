@@ -183,6 +183,7 @@ class Tensor {
 
  private:
   void check_dtype(DType asked) const;
+  void check_one() const;
 
   DType dtype_ = DType::kFloat32;
   Shape shape_;
@@ -203,7 +204,7 @@ Tensor Tensor::of(const Shape& shape, const std::vector<T>& values) {
 
 template <typename T>
 T Tensor::item() const {
-  check_element_count(shape_, 1);
+  check_one();
   return data<T>()[0];
 }
 

@@ -40,6 +40,12 @@ void Tensor::check_dtype(DType asked) const {
   if (asked != dtype_) view().throw_other_type(asked);
 }
 
+void Tensor::check_one() const {
+  if (elements() == 1) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[tensor] item() of {}: there must be one element", shape_.str()));
+}
+
 void check_element_count(const Shape& shape, std::size_t values) {
   if (std::size_t(shape.elements()) == values) return;
   throw Error(ErrorCode::kInvalidArgument,

@@ -59,9 +59,11 @@ void check_image(const Distortion& distortion, const Example& example, const Ima
                     "decode() comes before distort()",
                     example.bytes.size()));
   }
+  const bool too_large = part.height > size.height + 2 * pad || part.width > size.width + 2 * pad;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("[distort] a part of {}x{} and {} values of an image of {}x{} and {} "
+              fmt::format("[distort] {}: a part of {}x{} and {} values of an image of {}x{} and {} "
                           "channels in {} bytes, with {} pixels around it",
+                          too_large ? "the part is larger than the image" : "sizes do not fit",
                           part.height, part.width, values, size.height, size.width, size.channels,
                           example.bytes.size(), pad));
 }

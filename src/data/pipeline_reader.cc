@@ -101,8 +101,10 @@ void BadRecords::add(std::int64_t index, const std::string& why) {
     if (count_ > plan_.max_bad) {
       throw Error(ErrorCode::kDataLoss,
                   plan_.max_bad == 0
-                      ? fmt::format("{} (--max-bad N leaves out up to N bad records)", why)
-                      : fmt::format("{} bad records, and --max-bad is {}; the last: {}",
+                      ? fmt::format("{} (Pipeline::max_bad, or --max-bad of `paceline train`, "
+                                    "leaves out bad records)",
+                                    why)
+                      : fmt::format("{} bad records, and max_bad is {}; the last: {}",
                                     count_.load(), plan_.max_bad, why));
     }
   }
@@ -122,7 +124,9 @@ bool ExampleMaker::prepare(const Ticket& ticket) {
     } catch (const Error& error) {
       constexpr ErrorCode kBad[] = {ErrorCode::kDataLoss, ErrorCode::kNotFound,
                                     ErrorCode::kUnavailable};
-      if (std::ranges::find(kBad, error.code()) == std::end(kBad)) throw;
+      if (std::ranges::find(kBad, error.code()) == std::end(kBad)) {
+        throw Error(error.code(), fmt::format("{}: {}", plan_.source->name(index), error.what()));
+      }
       bad_.add(index, error.what());
     }
   }

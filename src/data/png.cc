@@ -43,8 +43,9 @@ std::optional<Chunk> find_chunk(std::span<const std::uint8_t> file, std::string_
 class PngImage {
  public:
   PngImage() { image_.version = PNG_IMAGE_VERSION; }
-  // Reads values as sRGB whatever the file says, as other readers of training data do. So the
-  // constructor removes the file's gAMA, since libpng would take 16 bits for linear light.
+  // Reads values as sRGB whatever the file says, as other readers of training data do. libpng would
+  // obey the file's gAMA, so the constructor removes it, and without gAMA libpng would take 16 bits
+  // for linear light, so the constructor sets PNG_IMAGE_FLAG_16BIT_sRGB.
   explicit PngImage(std::span<const std::uint8_t> file) : PngImage() {
     if (const auto gamma = find_chunk(file, "gAMA")) {
       const auto from = file.begin();

@@ -36,7 +36,9 @@ std::optional<std::int64_t> open_integer(double number) {
   return is_open_product(integer) ? std::optional(integer) : std::nullopt;
 }
 
-// Attributes hold dimensions as shapes, as begins and sizes of slices, and as kOver and kTimes.
+// Replaces the open dimensions in the attributes by their sizes. They stand in lists of numbers,
+// such as a shape or the begin of a slice, and in the lists kOver and kTimes, which become a
+// factor.
 Attributes sized_attributes(const Attributes& attributes, const OpenSizes& sizes) {
   Attributes made;
   std::optional<double> factor;

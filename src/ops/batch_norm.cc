@@ -161,9 +161,14 @@ BatchNormOutput batch_norm(Value x, Value gains, Value offsets, double epsilon) 
 }
 
 Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options) {
+  const Shape& shape = x.shape();
+  if (shape.rank() == 2) {
+    const Value images = reshape(x, {shape[0], shape[1], 1, 1});
+    return reshape(batch_norm(images, name, options), {shape[0], shape[1]});
+  }
   Graph& graph = x.graph();
   const auto scope = graph.scope(name);
-  const Shape channels{x.shape().rank() == 4 ? x.shape()[1] : 1};  // the op refuses other ranks
+  const Shape channels{shape.rank() == 4 ? shape[1] : 1};  // the op refuses other ranks
   const auto variable = [&](const char* of, float value) {
     return graph.variable(of, channels, Initializer::constant(value), x.dtype());
   };

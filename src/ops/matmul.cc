@@ -6,6 +6,7 @@
 #include "ops/broadcast_shape.h"
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
+#include "paceline/error.h"
 #include "paceline/ops.h"
 
 namespace paceline {
@@ -152,11 +153,15 @@ Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
 Value dense(Value x, std::int64_t units, std::string_view name, Initializer weights,
             Initializer biases) {
   Graph& graph = x.graph();
+  if (x.shape().rank() < 2 || units < 1) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[dense] '{}' has {} units, and x is {}: there must be a unit, and x must "
+                    "have two dimensions or more",
+                    name, units, x.shape().str()));
+  }
   const auto scope = graph.scope(name);
-  // If x is wrong, matmul refuses it with a message that has its shape; the inner size is then a
-  // guess.
-  const std::int64_t inputs = x.shape().rank() == 0 ? 1 : x.shape()[-1];
-  const Value w = graph.variable("w", Shape{inputs, units}, weights, x.dtype());
+  const Value w = graph.variable("w", Shape{x.shape()[-1], units}, weights, x.dtype());
   const Value b = graph.variable("b", Shape{units}, biases, x.dtype());
   return bias(matmul(x, w), b);
 }

@@ -150,6 +150,22 @@ TEST_F(ShapeErrors, DenseNamesItsVariables) {
   EXPECT_EQ(y.shape(), (Shape{8, 5}));
   EXPECT_EQ(graph_.find("layer1/w").shape(), (Shape{3, 5}));
   EXPECT_EQ(graph_.find("layer1/b").shape(), (Shape{5}));
+  EXPECT_THAT(shape_message_of([&] { dense(x({8}), 5, "layer2"); }),
+              HasSubstr("[dense] 'layer2' has 5 units, and x is (8): there must be a unit, and x "
+                        "must have two dimensions"));
+  EXPECT_THAT(shape_message_of([&] {
+                dense(x({8, 3}), 0, "layer3");
+              }),
+              HasSubstr("[dense] 'layer3' has 0 units"));
+}
+
+TEST_F(ShapeErrors, BatchNormTakesRowsAsImagesOfOnePixel) {
+  EXPECT_EQ(batch_norm(x({8, 3}), "norm1").shape(), (Shape{8, 3}));
+  EXPECT_EQ(graph_.find("norm1/gains").shape(), (Shape{3}));
+  EXPECT_THAT(shape_message_of([&] {
+                batch_norm(x({8, 3, 2}), "norm2");
+              }),
+              AllOf(HasSubstr("[batch_norm]"), HasSubstr("(8,3,2)")));
 }
 
 TEST_F(ShapeErrors, ConvolutionsNameTheirVariables) {

@@ -12,8 +12,9 @@
 namespace paceline {
 namespace {
 
-// If the lines of the names take more than kMostText bytes, or one of them more than kMostOfLine,
-// the hello has digests of several names each instead, so that it stays small.
+// A hello has a line for each name of the data. If the lines take more than kMostText bytes, or one
+// of them more than kMostOfLine, the hello has at most kDigests digests of groups of lines instead,
+// so that it stays small.
 constexpr std::size_t kMostText = std::size_t{1} << 19, kMostOfLine = 1000;
 constexpr std::size_t kDigests = 1024;
 

@@ -126,8 +126,8 @@ class TrialSteps {
             .steps = made};
   }
 
-  // Returns drawn values, or zeros if there are more than kMostDrawn elements: drawing these would
-  // take longer than the steps, whose time hardly depends on the values.
+  // Returns random initial values, or zeros if there are more than kMostDrawn elements: drawing
+  // these would take longer than the steps, whose time hardly depends on the values.
   std::vector<VariableState> values_of(std::span<const VariableSpec> specs) const {
     constexpr double kMostDrawn = 30e6;
     double elements = 0;

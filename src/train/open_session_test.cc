@@ -381,6 +381,23 @@ TEST(OpenSession, ArrayBatchesGiveNoBatchByThemselvesToAnEvaluation) {
   EXPECT_EQ(session.evaluate(sum, [&](Feed& f) { data.fill(f, 1); }).item<float>(), 8);
 }
 
+// The last batch is smaller, and counts for less.
+TEST(OpenSession, MeansOverADataSetCountEachExampleOnce) {
+  Graph graph;
+  const Value x = graph.input("x", {graph.open("batch", 4), 1});
+  const Value wide = graph.input("wide", {graph.open("batch", 4)}, DType::kFloat64);
+  Tensor rows(DType::kFloat32, {10, 1}), doubles(DType::kFloat64, {10});
+  std::iota(rows.data<float>().begin(), rows.data<float>().end(), 0.0f);
+  std::iota(doubles.data<double>().begin(), doubles.data<double>().end(), 1.0);
+  ArrayBatches data({{x, rows}, {wide, doubles}}, {.last = LastBatch::kShort});
+  const std::vector<Value> values = {reduce_mean(x), reduce_mean(wide)};
+  Session session(graph, {}, quiet());
+  EXPECT_THAT(means_over(session, values, data), ElementsAre(4.5, 5.5));
+  Evaluator evaluator(session);
+  evaluator.take_values();
+  EXPECT_THAT(means_over(evaluator, values, data), ElementsAre(4.5, 5.5));
+}
+
 TEST(OpenSession, SaysWhichSizeIsMissingZeroOrDiffers) {
   Graph graph;
   const Net net(graph.open("batch", 8), graph);

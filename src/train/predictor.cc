@@ -279,6 +279,15 @@ std::vector<Tensor> Predictor::Impl::predict_in_batches(const Inputs& inputs) {
   return results;
 }
 
+const std::vector<std::string>& SavedModel::names(const std::string& key) const {
+  const auto known = data_names.find(key);
+  if (known != data_names.end()) return known->second;
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("{} does not say the names of '{}': take a checkpoint of a run whose "
+                          "SessionOptions::data_names has them",
+                          path, key));
+}
+
 SavedModel saved_model(const std::string& checkpoint) {
   const ChosenCheckpoint chosen = find_checkpoint(checkpoint, WholeCheck::kChecksums);
   const CheckpointReader reader(chosen.path);

@@ -180,6 +180,9 @@ TEST_F(PredictorTest, ACheckpointTellsOfItsModel) {
   EXPECT_EQ(saved.model, "rows");
   EXPECT_THAT(saved.settings, ElementsAre(Pair("hidden", "8"), Pair("path", "caf\xEF\xBF\xBD")));
   EXPECT_THAT(saved.data_names, ElementsAre(Pair("classes", ElementsAre("a", "b", "c", "d"))));
+  EXPECT_EQ(saved.names("classes").size(), 4U);
+  EXPECT_THAT(error_of(ErrorCode::kNotFound, [&] { saved.names("words"); }),
+              AllOf(HasSubstr(saved.path), HasSubstr("'words'")));
   EXPECT_THAT(saved.passed_over, ElementsAre(HasSubstr("step-9")));
 }
 

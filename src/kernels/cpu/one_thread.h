@@ -5,9 +5,9 @@
 
 namespace paceline {
 
-/// oneDNN asks OpenMP how many threads it may use, and OpenMP keeps that number per thread. This
-/// sets the number around each call and restores it, so that it holds on every thread and changes
-/// nothing for other code.
+/// Limits a call of oneDNN to the calling thread. oneDNN asks OpenMP how many threads it may use,
+/// and OpenMP keeps this number for each thread. The constructor sets the number to 1, and the
+/// destructor gives it back its former value, so that other code on the thread keeps its threads.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }

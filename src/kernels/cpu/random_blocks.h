@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-/// Calls f(words, first element, elements) for runs that make up all of n. A run has up to 256
-/// elements, and begins at a multiple of 4.
+/// Calls f(words, first, count) for runs of `count` elements from `first` on, which make up all `n`
+/// elements. A run has up to 256 elements, and begins at a multiple of 4.
 template <typename F>
 void for_random_blocks(ThreadPool& pool, const RandomStream& stream, std::int64_t n, const F& f) {
   constexpr std::int64_t kGrain = 2048;  // in blocks; this takes some ten microseconds

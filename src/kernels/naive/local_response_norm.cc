@@ -9,7 +9,7 @@ namespace paceline {
 
 namespace {
 
-/// The constants of a node, and the channels that each channel's sum covers.
+/// The numbers of a node.
 struct ResponseNorm {
   explicit ResponseNorm(const Attributes& attributes)
       : radius(attributes.get<std::int64_t>("radius")),

@@ -9,7 +9,8 @@
 namespace paceline {
 namespace {
 
-// Gives room back after each piece of this size, so that the peer writes while this side reads on.
+// The reader gives the ring's room back after each piece of this size, so that the peer writes
+// while this side reads on.
 constexpr std::size_t kReadPiece = 64 << 10;
 constexpr std::size_t kReadTurnBytes = 8 << 20;
 

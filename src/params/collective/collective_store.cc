@@ -295,7 +295,8 @@ void CollectiveSteps::check_own() const {
   }
 }
 
-// Returns the clip scale by the norm of the mean. The scale has the same bits on every worker.
+// Returns the clip scale that follows from the norm of the mean, the same bits on every worker; or
+// kSkipContribution if the workers skip the step.
 float CollectiveSteps::clip_scale() {
   double squares = 0;
   if (clip_norm_ > 0) {

@@ -23,7 +23,7 @@ namespace {
 
 // The control of a job whose workers make local steps between its rounds.
 
-/// The part of the store that its control uses.
+/// The part of the store that the store's control uses.
 class OuterState {
  public:
   virtual ~OuterState() = default;

@@ -152,8 +152,8 @@ class WorkerTask {
   /// The staleness of the steps that are done.
   Staleness staleness() const;
 
-  /// Tells the ps tasks that the training of this worker is over. The worker may still make untimed
-  /// steps until all workers are done.
+  /// Tells the ps tasks that the timed training of this worker is over. The worker may make more
+  /// steps, which no speed counts, until all workers are done.
   void set_done(Outbox& out);
   /// Ends the training of all workers: a worker that has heard of it begins no more steps.
   void end_training(Outbox& out);
