@@ -198,10 +198,10 @@ struct Op {
   /// or dropped.
   bool stateful = false;
   /// For an op whose kernel waits for input from outside: waits until one of these nodes could run
-  /// without a wait, and returns the index of that node among them. So a plan runs each node as
-  /// soon as its input is there, and hands over its contribution. The nodes must not depend on one
-  /// another. If one of these nodes reads a value that a kernel has made, some node that follows
-  /// all of them must read that value, too.
+  /// without a wait, and returns the index of that node among them. So a plan runs each node, a
+  /// gradient for example, as soon as its input is there, and contributes its output. The nodes
+  /// must not depend on one another. A value that one of them reads and that a kernel has made must
+  /// live until all of them have run: some node that follows them all must read it, too.
   std::function<std::size_t(std::span<const Node* const>)> first_to_come;
   /// True when the kernel can leave output 0 in memory that holds this output already
   /// (KernelCall::lent).

@@ -1,4 +1,5 @@
-// Words for a run that nothing holds back.
+// Words for a run without a cause: nothing holds it back, it was too short or not timed, or the
+// cause is not known.
 #include <fmt/format.h>
 
 #include <algorithm>

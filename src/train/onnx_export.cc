@@ -46,7 +46,8 @@ std::vector<Value> values_of(std::span<const NamedValue> inputs,
   return values;
 }
 
-// Replaces the values of inputs and outputs by the roots of `made`, which have the same values.
+// Makes inputs and outputs refer to the roots of `made`, a rewritten graph, which are the inputs
+// and then the outputs, in their order.
 InferenceGraph in_place_of(std::vector<NamedValue> inputs, std::vector<NamedValue> outputs,
                            RewrittenGraph made) {
   auto root = made.roots.begin();

@@ -558,7 +558,8 @@ bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& ou
       take_back(other, id, hello, now, out);
       return true;
     }
-    // The ps knows which messages it has handled only once the older connection has ended.
+    // Before the older connection has ended, the ps does not know which of the worker's messages it
+    // has handled.
     out.close(other, Duration());
     turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
     return true;

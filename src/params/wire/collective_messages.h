@@ -25,7 +25,8 @@ struct GroupStatus {
   std::vector<std::int32_t> members;  // of the epoch, ascending
   /// The workers that are connected with this worker, ascending.
   std::vector<std::int32_t> connected;
-  bool done = false;   // the worker's training is over, but it may go on untimed
+  /// The worker's timed training is over; the worker may make more steps, which no speed counts.
+  bool done = false;
   bool ended = false;  // the worker has heard that the training of all has ended
   /// The worker has retired, and wants the values at the end of the training.
   bool wants_values = false;

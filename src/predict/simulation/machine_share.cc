@@ -72,9 +72,10 @@ void MachineShare::advance() {
   }
 }
 
-// Gives every work its rate. Short work gets cores first, since a scheduler lets it run to its end
-// within one time slice. Other work shares the remaining cores in proportion to its threads. The
-// part of a work's time in which it waits for the memory grows if other work wants the memory, too.
+// Gives work its rate, as long as there are cores. Short work gets cores first, since a scheduler
+// lets it run to its end within one time slice. Other work shares the remaining cores in proportion
+// to its threads. If all work together wants more than the memory's rate, each work waits longer
+// for the memory, in proportion.
 void MachineShare::set_rates() {
   served_.clear();
   double left = machine_.cores;

@@ -1,4 +1,5 @@
-// The state that a simulated job's tasks share, about variables that several tasks keep.
+// What all tasks of a simulated job have in common: the job, the step with the variables that the
+// tasks share, the clock, the transport, and the tasks themselves.
 #pragma once
 
 #include <memory>

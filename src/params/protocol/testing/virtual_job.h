@@ -88,7 +88,7 @@ struct VirtualResult {
 /// applied.
 /// - If a ps tells a worker that a step counts, that ps has applied the step.
 /// - All ps tasks sum the same contributions in the same order.
-/// - The global step never goes back, except for a ps that was lost.
+/// - The global step that a task knows never goes back, unless a ps was lost with its values.
 /// - Replies go out in the order in which the worker needs them.
 /// - A connection never holds more than one window of replies, unless it holds a single reply.
 /// - A worker does not wait for longer than its lost peers may take to be noticed, one after

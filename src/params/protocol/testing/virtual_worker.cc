@@ -84,7 +84,7 @@ void VirtualWorker::gone() {
   }
 }
 
-// A ps lost its values: the process makes a new session.
+// A ps lost its values, so the worker's process begins again with a new session of training.
 void VirtualWorker::begin_again() {
   gone();
   left_ = false;
