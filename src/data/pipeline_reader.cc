@@ -104,7 +104,7 @@ void BadRecords::add(std::int64_t index, const std::string& why) {
                       ? fmt::format("{} (Pipeline::max_bad, or --max-bad of `paceline train`, "
                                     "leaves out bad records)",
                                     why)
-                      : fmt::format("{} bad records, and max_bad is {}; the last: {}",
+                      : fmt::format("{} bad records, and only {} may be left out; the last: {}",
                                     count_.load(), plan_.max_bad, why));
     }
   }

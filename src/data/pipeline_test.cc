@@ -283,7 +283,7 @@ TEST(Pipeline, EndsWhenMoreRecordsAreBadThanAllowed) {
   const Pipeline pipeline = with_facts(Pipeline(numbers({6}, {1, 3}))).batch(6).max_bad(1);
   PipelineReader reader(pipeline);
   EXPECT_THAT(error_of(ErrorCode::kDataLoss, [&] { reader.next(); }),
-              HasSubstr("2 bad records, and --max-bad is 1; the last: number"));
+              HasSubstr("2 bad records, and only 1 may be left out; the last: number"));
 }
 
 TEST(Pipeline, EndsWhenNoRecordIsGood) {
