@@ -116,7 +116,7 @@ std::span<const TensorView> Evaluator::evaluate_in_place(const Graph& graph,
   const Impl::Use use(impl_->used, "evaluate");
   if (impl_->cancelled) throw Error(ErrorCode::kCancelled, "[evaluator] was cancelled");
   if (!impl_->context) return impl_->unstarted.of(graph, fetches);
-  if (impl_->context->snapshot().empty()) {
+  if (impl_->context->snapshot().empty() && !impl_->session.variables().empty()) {
     throw Error(ErrorCode::kFailedPrecondition,
                 "[evaluator] has no values yet: call take_values first");
   }
