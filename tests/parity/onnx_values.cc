@@ -14,6 +14,7 @@
 #include "base/philox.h"
 #include "base/real_clock.h"
 #include "checkpoint/safetensors_writer.h"
+#include "graph/passes.h"
 #include "graph/rewrite.h"
 #include "graph/sources.h"
 #include "kernels/device.h"
@@ -50,7 +51,9 @@ void write_values(const std::string& file, const InferenceGraph& graph, const Fe
   const auto device = make_device({.kind = "cpu", .threads = 2}, clock);
   std::vector<Value> outputs;
   for (const NamedValue& output : graph.outputs) outputs.push_back(output.value);
-  const RewrittenGraph fast = rewrite(*graph.graph, outputs, true, {}, nullptr);
+  // An ONNX model computes as inference does.
+  const RewrittenGraph serves = with_inference({*graph.graph, outputs, false});
+  const RewrittenGraph fast = rewrite(*serves.graph, serves.roots, true, {}, nullptr);
   const std::vector<Tensor> results = evaluate_graph(fast.roots, feeds, *device);
   std::vector<NamedTensor> tensors;
   for (const NamedValue& input : graph.inputs) {
