@@ -34,7 +34,7 @@ class Cifar10Model : public Model {
     RunOptions limited = run;
     if (!run.steps && !run.seconds) limited.steps = recipe->steps();
     Graph graph;
-    const TrainedImages trained = recipe->train(graph, input.classes());
+    const TrainedImages trained = recipe->train_open(graph, input.classes());
     const auto feed = input.feed(trained.images, trained.labels);
     Session session(trained.training, cluster, limited,
                     {.unit = "images",
@@ -62,7 +62,7 @@ class Cifar10Model : public Model {
     const ImageUse use = recipe->use();
     const ImageInput input(settings, use, {});
     Graph graph;
-    const TrainedImages trained = recipe->train(graph, input.classes());
+    const TrainedImages trained = recipe->train_open(graph, input.classes());
     return evaluate_checkpoint(trained.training, recipe->classifier(trained, input.classes()),
                                input, recipe->evaluated(), run);
   }
@@ -76,7 +76,7 @@ class Cifar10Model : public Model {
       return recipe->classify(graph, classes, batch);
     };
     infer_images(request, {recipe->use(), recipe->evaluated(),
-                           recipe->train(trained, kCifar10Classes).modules, build});
+                           recipe->train_open(trained, kCifar10Classes).modules, build});
   }
 
   std::optional<OnnxModel> onnx_model(const SavedShapes& saved) const override {
@@ -85,7 +85,8 @@ class Cifar10Model : public Model {
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {
     auto graph = std::make_unique<Graph>();
-    const TrainedImages trained = cifar10_recipe(settings, {}, {})->train(*graph, kCifar10Classes);
+    const auto recipe = cifar10_recipe(settings, {}, {});
+    const TrainedImages trained = recipe->train(*graph, recipe->use().batch, kCifar10Classes);
     std::vector<StepGraph> steps;
     steps.push_back({"", std::move(graph), trained.training, values_of(trained.terms)});
     return steps;

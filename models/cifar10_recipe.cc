@@ -59,8 +59,8 @@ class ReportRecipe : public Cifar10Recipe {
     return ImageUse::cifar10(config_.batch, kEvaluationBatch, seed_);
   }
   std::int64_t steps() const override { return steps_; }
-  TrainedImages train(Graph& graph, std::int64_t classes) const override {
-    const Cifar10Graph built = build_cifar10(graph, graph.open("batch", config_.batch), classes);
+  TrainedImages train(Graph& graph, std::int64_t batch, std::int64_t classes) const override {
+    const Cifar10Graph built = build_cifar10(graph, batch, classes);
     return {built.images,
             built.labels,
             built.logits,
@@ -106,8 +106,8 @@ class FastRecipe : public Cifar10Recipe {
 
   std::int64_t steps() const override { return config_.steps; }
 
-  TrainedImages train(Graph& graph, std::int64_t classes) const override {
-    const AirbenchConfig config = config_for(graph.open("batch", config_.batch), classes);
+  TrainedImages train(Graph& graph, std::int64_t batch, std::int64_t classes) const override {
+    const AirbenchConfig config = config_for(batch, classes);
     const AirbenchGraph built = build_airbench(graph, config);
     return {built.images,
             built.labels,

@@ -33,7 +33,12 @@ class Cifar10Recipe {
   virtual void look_at(const ImageInput& /*input*/) {}
   /// The global step at which training ends.
   virtual std::int64_t steps() const = 0;
-  virtual TrainedImages train(Graph& graph, std::int64_t classes) const = 0;
+  /// Adds the model to a graph. `batch` is the number of images in a batch, or an open dimension.
+  virtual TrainedImages train(Graph& graph, std::int64_t batch, std::int64_t classes) const = 0;
+  /// Does so with an open batch, for a graph that trains and evaluates.
+  TrainedImages train_open(Graph& graph, std::int64_t classes) const {
+    return train(graph, graph.open("batch", use().batch), classes);
+  }
   /// Returns the classifier for evaluations, as values of the graph that is trained.
   virtual Classifier classifier(const TrainedImages& trained, std::int64_t /*classes*/) const {
     return {trained.images, trained.logits};

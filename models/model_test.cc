@@ -37,6 +37,20 @@ void expect_usage(const std::function<void()>& call, const std::string& part) {
   }
 }
 
+// Predictions and bounds compute these graphs, and nobody gives them a batch.
+TEST(Models, TheGraphsOfAStepHaveTheSizesOfTheSettings) {
+  for (const Model* const model :
+       {&mlp_model(), &ptb_model(), &cifar10_model(), &resnet_model(), &fetch_model()}) {
+    for (const StepGraph& step : model->step_graphs(model->settings())) {
+      EXPECT_TRUE(step.graph->usual_sizes().empty()) << model->name();
+    }
+  }
+  const Settings fast = cifar10_model().settings({{"recipe", "fast"}, {"batch", "8"}});
+  const std::vector<StepGraph> steps = cifar10_model().step_graphs(fast);
+  EXPECT_TRUE(steps[0].graph->usual_sizes().empty());
+  EXPECT_EQ(steps[0].graph->find("images").shape()[0], 8);
+}
+
 TEST(Mlp, HasTheReportedSizes) {
   Graph graph;
   const MlpGraph mlp = build_mlp(graph, mlp_config(mlp_model().settings()));
