@@ -45,7 +45,7 @@ class Cifar10Recipe {
   }
   /// Adds only the classifier to a graph, for batches of `batch` images.
   virtual Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const = 0;
-  /// Whether evaluations take the variables or their moving averages.
+  /// Evaluations take these values: the variables, or their moving averages.
   virtual EvaluateWith evaluated() const = 0;
   /// True for a recipe of few and long steps. The model then prints the time that is left, and by
   /// default evaluates only at the end of training.

@@ -98,7 +98,8 @@ TEST(Precision, TheLossOfResnetInBfloat16IsThatOfFloat32) {
     const ResnetGraph resnet = build_resnet(graph, 1, kBatch, true, 4);
     return resnet_minimize(resnet, {.batch = kBatch, .units = 1, .learning_rate = 0.01});
   };
-  // Of four classes, class 0, 1 and 2 each have a brighter channel, so that the model can learn.
+  // Images of class 0, 1 and 2 have one brighter channel each, and those of class 3 none, so that
+  // the model can learn the four classes.
   const FeedStep feed = [](const Graph& graph, Feed& f) {
     f.normal(graph.find("images"));
     const auto images = f.data<float>(graph.find("images"));

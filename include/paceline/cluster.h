@@ -30,7 +30,7 @@ struct ClusterSpec {
 
 /// A task, such as "ps:0" or "worker:2". The task worker:0 is the chief.
 struct TaskId {
-  /// What a task does. Specs and flags use these names. TensorFlow calls a role a job.
+  /// The role of a task, named as in specs and flags. TensorFlow calls a role a job.
   enum class Role : std::uint8_t {
     kPs,      // "ps": keeps variables
     kWorker,  // "worker": trains
@@ -68,7 +68,7 @@ struct DeviceChoice {
   bool cuda_deterministic = false;
 };
 
-/// Which links between tasks TLS 1.3 encrypts and authenticates.
+/// The links between tasks that TLS 1.3 encrypts and authenticates.
 enum class Tls : std::uint8_t {
   kOffHost,  // the links that leave the host
   kAlways,   // all links; tasks on the same host then share no memory

@@ -329,7 +329,7 @@ struct InputBatch {
   std::int64_t rows = 0;
 };
 
-/// What one stage of a pipeline has done since its reader began.
+/// The numbers of one stage of a pipeline since its reader began.
 struct StageReport {
   std::string name;          // "read", "decode", "distort"
   std::int64_t records = 0;  // the number that went through
@@ -341,7 +341,7 @@ struct StageReport {
   bool operator==(const StageReport&) const = default;
 };
 
-/// What a pipeline has done since its reader began.
+/// The numbers of a pipeline since its reader began.
 struct InputReport {
   std::vector<StageReport> stages = {};  // in the order in which records go through them
   std::int64_t records = 0;              // good records in batches that were used

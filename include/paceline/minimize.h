@@ -60,8 +60,8 @@ struct MinimizeOptions {
 /// One variable's part in a train step.
 struct VariableUpdate {
   Value variable;  // the variable that is updated
-  /// What the rule is applied to. If it is sparse, rows of the same id have been summed, so that no
-  /// id occurs twice.
+  /// The gradient that the rule takes. If the gradient is sparse, rows of the same id have been
+  /// summed, so that no id occurs twice.
   Gradient contribution;
   Value row_count;         // sparse only: the number of valid rows, an int32 scalar
   Rule rule;               // the rule of the update

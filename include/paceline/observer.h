@@ -16,7 +16,7 @@ class Plan;
 struct Report;
 struct VariableSpec;
 
-/// What a session is made of, before it starts anything. The session's caller owns these objects.
+/// The parts of a session before it starts anything. The session's caller owns them.
 struct PlannedSession {
   std::span<const Training> trainings;   // empty: the session trains nothing
   std::span<const Graph* const> graphs;  // each graph once; graphs that are trained come first
@@ -25,7 +25,7 @@ struct PlannedSession {
   const SessionOptions& options;         // the options of the session
 };
 
-/// What a task says about itself.
+/// The report that another task has sent about itself.
 struct TaskWords {
   std::string task;  // "worker:0", "ps:1"
   /// A JSON object whose "report" is the task's report so far (docs/report.md).

@@ -18,7 +18,7 @@
 
 namespace paceline {
 
-/// What a checkpoint tells about the model that was trained.
+/// The facts that a checkpoint keeps of the model that was trained.
 struct SavedModel {
   std::string path;  // the checkpoint's folder or file, for a Predictor
   /// The global step of the checkpoint. −1 for a lone safetensors file, which tells none of the
@@ -134,7 +134,7 @@ struct OnnxModel {
   std::map<std::string, std::string> metadata = {};  // texts that the file holds, by key
 };
 
-/// What write_onnx has written.
+/// The contents of the file that write_onnx has written.
 struct OnnxFile {
   std::vector<std::string> inputs;   // "images float32 (batch,3,32,32)"
   std::vector<std::string> outputs;  // "probabilities float32 (batch,10)"

@@ -38,7 +38,7 @@ struct Interval {
 /// may call the function at once, if a program makes several sessions.
 using MakeObserver = std::function<std::unique_ptr<SessionObserver>(const PlannedSession&)>;
 
-/// What summaries show of a step besides its numbers, on request (docs/summaries.md).
+/// The details of a step that summaries show, on request, besides its numbers (docs/summaries.md).
 struct SummaryOf {
   bool gradients = false;    // the norm and a histogram of the gradient by each variable
   bool activations = false;  // a histogram of the output of each node before the loss
