@@ -13,7 +13,8 @@
 // of devices (1), $FAKE_CUDA_VERSION the CUDA version that the driver knows (13000),
 // $FAKE_CUDA_INIT what cuInit returns, and $FAKE_CUDA_MEMORY the bytes of each device (1 GiB).
 // Launch number $FAKE_CUDA_SKIPPED_LAUNCH does nothing. After $FAKE_CUDA_LAUNCHES launches, the
-// last device fails.
+// last device fails. A copy of $FAKE_CUDA_LATE_COPIES bytes to the device is late: it brings the
+// bytes of the copy before it to the same address (the first brings its own).
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/fakes/cuda_emulator.h"
@@ -97,8 +99,9 @@ struct Driver {
   std::map<Address, Block> blocks;
   std::vector<Stream*> streams;
   std::vector<std::unique_ptr<Module>> modules;
-  std::map<int, std::size_t> used;      // bytes, by device
-  std::map<void*, std::size_t> pinned;  // bytes of the host's memory
+  std::map<int, std::size_t> used;                 // bytes, by device
+  std::map<void*, std::size_t> pinned;             // bytes of the host's memory
+  std::map<Address, std::vector<std::byte>> late;  // what the next late copy to here brings
   CudaEmulator emulator;
   int device = 0, error = kSuccess, launches = 0, open = 0;
   std::string words;
@@ -360,6 +363,7 @@ int cuMemsetD8Async(Address to, unsigned char byte, std::size_t bytes, Stream* s
 
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t bytes, Stream* stream) {
   const Lock lock(driver().mutex);
+  const bool is_late = setting("FAKE_CUDA_LATE_COPIES", -1) == long(bytes);
   if (block_of(to, bytes) == nullptr || is_device(from)) {
     return failed(kInvalidValue, "a copy to the device is not from host to device");
   }
@@ -368,6 +372,11 @@ int cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t bytes, Stream
       throw std::logic_error("the source of a copy to the device changed before it was made");
     }
     std::memcpy(pointer_to(to), from, bytes);
+    if (!is_late) return;
+    auto* const brought = static_cast<std::byte*>(pointer_to(to));
+    std::vector<std::byte> now(brought, brought + bytes);
+    const auto [before, is_first] = driver().late.emplace(to, now);
+    if (!is_first) std::ranges::copy(std::exchange(before->second, now), brought);
   });
 }
 
