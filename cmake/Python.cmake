@@ -27,6 +27,11 @@ foreach(file ${package})
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/paceline/${file} ${PACELINE_PACKAGE}/${file} SYMBOLIC)
 endforeach()
 file(CREATE_LINK ${PROJECT_BINARY_DIR}/paceline ${PACELINE_PACKAGE}/bin/paceline SYMBOLIC)
+if(TARGET paceline_cuda)
+  file(MAKE_DIRECTORY ${PACELINE_PACKAGE}/lib/paceline)
+  file(CREATE_LINK ${PROJECT_BINARY_DIR}/libpaceline_cuda.so
+       ${PACELINE_PACKAGE}/lib/paceline/libpaceline_cuda.so SYMBOLIC)
+endif()
 set_target_properties(_paceline PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PACELINE_PACKAGE})
 nanobind_add_stub(paceline_stub MODULE _paceline OUTPUT ${PACELINE_PACKAGE}/_paceline.pyi
                   PYTHON_PATH ${PACELINE_PACKAGE} DEPENDS _paceline)
@@ -44,6 +49,10 @@ if(SKBUILD)
           COMPONENT python)
   install(RUNTIME_DEPENDENCY_SET bundled COMPONENT python DESTINATION paceline/lib
           PRE_EXCLUDE_REGEXES "^lib(c|m|stdc\\+\\+|gcc_s|ssl|crypto|z)\\.so" "^ld-linux")
+  # Where both the command in bin and the module look for it.
+  if(TARGET paceline_cuda)
+    install(TARGETS paceline_cuda LIBRARY DESTINATION paceline/lib/paceline COMPONENT python)
+  endif()
   install(FILES ${PACELINE_PACKAGE}/_paceline.pyi DESTINATION paceline COMPONENT python)
   install(FILES ${PROJECT_SOURCE_DIR}/python/paceline_command.py DESTINATION . COMPONENT python)
   install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/BundledLibraries.cmake COMPONENT python)

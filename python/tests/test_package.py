@@ -19,6 +19,14 @@ def test_its_version_is_that_of_the_command(command: str) -> None:
     assert paceline.version().startswith(paceline.__version__ + " ")
 
 
+def test_it_brings_the_plug_in_for_gpus(command: str) -> None:
+    said = subprocess.run([command, "version"], check=True, capture_output=True, text=True).stdout
+    for text in (said, paceline.version_text()):
+        gpus = next(line for line in text.splitlines() if line.startswith("GPUs: "))
+        # A machine without a GPU lacks NVIDIA's driver, and not a part of the package.
+        assert re.match("GPUs: (cuda:0 |NVIDIA's driver was not found|the driver )", gpus), gpus
+
+
 def test_all_names_have_words() -> None:
     for name in paceline.__all__:
         value = getattr(paceline, name)

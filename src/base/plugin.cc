@@ -8,6 +8,20 @@
 
 namespace paceline {
 
+namespace {
+
+// Returns the folder of the library that contains this code; empty if only a path from the current
+// folder names it, as of a program that was found in $PATH: nothing is loaded from where the user
+// happens to be.
+std::filesystem::path folder_of_code() {
+  ::Dl_info here{};
+  if (::dladdr(reinterpret_cast<const void*>(&plugin_function), &here) == 0) return {};
+  const std::filesystem::path file = here.dli_fname;
+  return file.is_absolute() ? file.parent_path() : std::filesystem::path();
+}
+
+}  // namespace
+
 // The system loads a library once, however often dlopen is called for it.
 void* plugin_function(const std::string& name, const char* function, int flags, std::string& why) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
@@ -15,6 +29,9 @@ void* plugin_function(const std::string& name, const char* function, int flags, 
   std::vector<std::string> paths = {folder / name, folder / "../lib/paceline" / name,
                                     "/usr/local/lib/paceline/" + name, "/usr/lib/paceline/" + name,
                                     name};
+  if (const std::filesystem::path code = folder_of_code(); !code.empty()) {
+    paths.insert(paths.begin() + 2, code / "lib/paceline" / name);
+  }
   if (const char* const plugins = std::getenv("PACELINE_PLUGINS")) {
     paths.insert(paths.begin(), std::filesystem::path(plugins) / name);
   }
