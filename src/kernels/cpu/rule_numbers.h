@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "kernels/rule_kernel.h"
+
 namespace paceline {
 
 /// The numbers of one contribution in the form that the loops use.
@@ -14,6 +16,9 @@ struct RuleNumbers {
   float keep;  // AdamW: the factor on the old value
   bool must_be_finite;
 };
+
+/// Returns the numbers of one contribution to a variable with a built-in rule.
+RuleNumbers rule_numbers(const Rule& rule, const RuleStep& step);
 
 /// The arrays of a range.
 struct RuleMemory {

@@ -241,34 +241,6 @@ namespace {
 
 HWY_EXPORT(run_rule);
 
-// Adam's correction of its moments is one factor on the rate, equal for all elements.
-float corrected_rate(const Rule& rule, const RuleStep& step) {
-  const bool corrects = rule.kind() == RuleKind::kAdam || rule.kind() == RuleKind::kAdamW;
-  if (!corrects) return step.learning_rate;
-  const double t = double(step.count);
-  const double beta1 = rule.numbers()[0], beta2 = rule.numbers()[1];
-  return float(step.learning_rate * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
-}
-
-bool renews_momentum(const Rule& rule, const RuleStep& step) {
-  return rule.kind() == RuleKind::kDelayedNesterov &&
-         step.count % std::int64_t(rule.numbers()[1]) == 0;
-}
-
-RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
-  const auto& n = rule.numbers();
-  return {step.clip_scale,
-          step.weight_decay,
-          corrected_rate(rule, step),
-          n[0],
-          n[1],
-          n[2],
-          (rule.kind() == RuleKind::kMomentum && n[1] != 0) || renews_momentum(rule, step),
-          step.average_decay,
-          rule.kind() == RuleKind::kAdamW ? float(1 - double(step.learning_rate) * n[3]) : 1.0f,
-          step.must_be_finite};
-}
-
 RuleMemory memory_of(float* values, std::span<float* const> slots, const float* gradient,
                      std::size_t size) {
   PACELINE_CHECK(slots.size() <= RuleMemory::kMostSlots);
@@ -298,7 +270,7 @@ std::size_t apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& 
   const RuleMemory memory =
       memory_of(range.values.data(), range.slots, range.gradient.data(), range.values.size());
   if (rule.program() == nullptr) {
-    return HWY_DYNAMIC_DISPATCH(run_rule)(rule.kind(), numbers_of(rule, step), memory);
+    return HWY_DYNAMIC_DISPATCH(run_rule)(rule.kind(), rule_numbers(rule, step), memory);
   }
   const std::size_t applied = step.must_be_finite ? first_not_finite(range.gradient) : memory.size;
   RuleProgramPass(*rule.program(), step).run(memory.values, range.slots, memory.gradient, applied);
@@ -313,7 +285,7 @@ void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& 
       pass.run(row.values, {row.slots, row.slot_count}, row.gradient, row.size);
     });
   }
-  RuleNumbers numbers = numbers_of(rule, step);
+  RuleNumbers numbers = rule_numbers(rule, step);
   numbers.must_be_finite = false;
   const auto run = HWY_DYNAMIC_DISPATCH(run_rule);
   for_rows(rows, [&](const RuleMemory& row) { run(rule.kind(), numbers, row); });

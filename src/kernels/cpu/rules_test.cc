@@ -9,7 +9,7 @@
 #include "base/philox.h"
 #include "kernels/naive/rules.h"
 #include "kernels/rule_kernel.h"
-#include "kernels/testing/custom_rules.h"
+#include "kernels/testing/all_rules.h"
 
 namespace paceline {
 namespace {
@@ -60,29 +60,6 @@ std::vector<float> random_values(std::size_t size, std::uint64_t key) {
   std::vector<float> values(size);
   for (std::size_t i = 0; i < size; ++i) values[i] = to_unit_float(philox(key, i, 0)[0]) * 2 - 1;
   return values;
-}
-
-struct NamedRule {
-  std::string name;
-  Rule rule;
-};
-
-std::vector<NamedRule> all_rules() {
-  return {{"sgd", Sgd{0.1f}},
-          {"momentum", Momentum{0.1f, 0.9f, false}},
-          {"nesterov", Momentum{0.1f, 0.9f, true}},
-          {"adam", Adam{0.01f}},
-          {"adamw", AdamW{.learning_rate = 0.01f, .weight_decay = 0.2f}},
-          {"adagrad", Adagrad{0.1f}},
-          {"rmsprop", Rmsprop{0.01f}},
-          {"rmsprop_momentum", Rmsprop{0.01f, 0.9f, 0.5f}},
-          {"ftrl", Ftrl{0.1f, 0.05f, 0.3f}},
-          {"delayed_nesterov", DelayedNesterov{0.1f, 0.9f, 3}},
-          {"ema", Ema{0.9f}},
-          {"add", Add{}},
-          {"assign", Assign{}},
-          {"written_adam", written_adam(0.01f)},
-          {"lion", lion(0.01f)}};
 }
 
 class EveryRule : public testing::TestWithParam<NamedRule> {};

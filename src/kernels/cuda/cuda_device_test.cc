@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "base/real_clock.h"
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
 #include "kernels/cuda/cublas.h"
@@ -29,6 +28,7 @@
 #include "kernels/cuda/cuda_source.h"
 #include "kernels/cuda/cuda_work.h"
 #include "kernels/cuda/cudnn.h"
+#include "kernels/cuda/testing/cuda_test.h"
 #include "kernels/evaluate.h"
 #include "kernels/testing/op_cases.h"
 #include "kernels/traced_device.h"
@@ -42,61 +42,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-/// From now on, code in this process that loads NVIDIA's libraries gets the fakes. Returns false
-/// where this build has none.
-bool load_fake_gpu() {
-  const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fakes";
-  const auto load = [&](const char* name) {
-    return ::dlopen((folder / name).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
-  };
-  return load("libcuda.so.1") && load("libnvrtc.so.13") && load("libcublasLt.so.13") &&
-         load("libcudnn.so.9");
-}
-
-/// Sets a variable of the environment while the object lives.
-class Setting {
- public:
-  Setting(const char* name, const std::string& value) : name_(name) {
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Setting() { ::unsetenv(name_); }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  const char* name_;
-};
-
-class CudaTest : public testing::Test {
- protected:
-  void SetUp() override {
-    // scripts/gpu_checks sets this variable to ask for a real GPU.
-    if (std::getenv("PACELINE_TEST_GPU") == nullptr && !load_fake_gpu()) {
-      GTEST_SKIP() << "this build has no fake driver (build/fakes)";
-    }
-    std::string why;
-    const CudaPlugin* const plugin = cuda_plugin(why);
-    if (plugin == nullptr) GTEST_SKIP() << why;
-    if (plugin->no_driver != nullptr) GTEST_SKIP() << plugin->no_driver;
-    calls_ = plugin->calls;
-  }
-
-  std::unique_ptr<Device> naive() { return make_device({.kind = "naive"}, clock_); }
-  std::unique_ptr<CudaDevice> device(int index = 0) {
-    EXPECT_EQ(calls_.init(0), 0);
-    return std::make_unique<CudaDevice>(calls_, index, naive());
-  }
-  static Tensor numbers(const Shape& shape, std::uint64_t key = 1) {
-    return fill(floats(shape), false, key);
-  }
-
-  const TemporaryFolder cache_;
-  const Setting home_{"XDG_CACHE_HOME", cache_.path()};
-  RealClock clock_;
-  CudaCalls calls_{};
-};
 
 TEST_F(CudaTest, WorkIsDoneInOrderAndWhenItIsWaitedFor) {
   const auto gpu = device();
@@ -225,7 +170,7 @@ TEST_F(CudaTest, ATimelineShowsWhenItRanKernelsAndMadeCopies) {
 }
 
 TEST_F(CudaTest, AnotherDeviceWaitsForItsEvents) {
-  const Setting two("FAKE_CUDA_DEVICES", "2");
+  const EnvironmentVariable two("FAKE_CUDA_DEVICES", "2");
   const auto gpu = device(0), other = device(1);
   EXPECT_EQ(other->name(), "cuda:1");
   std::vector<float> numbers(4, 7);
@@ -236,7 +181,7 @@ TEST_F(CudaTest, AnotherDeviceWaitsForItsEvents) {
 }
 
 TEST_F(CudaTest, MemoryThatDoesNotFitIsRefusedWithWhoHoldsIt) {
-  const Setting memory("FAKE_CUDA_MEMORY", std::to_string(64 << 20));
+  const EnvironmentVariable memory("FAKE_CUDA_MEMORY", std::to_string(64 << 20));
   const auto gpu = device();
   const Buffer held = gpu->allocate(48 << 20);
   EXPECT_EQ(
@@ -248,31 +193,31 @@ TEST_F(CudaTest, MemoryThatDoesNotFitIsRefusedWithWhoHoldsIt) {
 TEST_F(CudaTest, WhatIsMissingIsSaidWithARemedy) {
   const auto said = [] { return error_of([] { cuda_calls(); }); };
   {
-    const Setting old("FAKE_CUDA_VERSION", "12040");
+    const EnvironmentVariable old("FAKE_CUDA_VERSION", "12040");
     EXPECT_EQ(
         said(),
         "--device cuda: the driver knows CUDA 12.4, and 13.0 is needed: install driver 580 or "
         "newer");
   }
   {
-    const Setting none("FAKE_CUDA_DEVICES", "0");
+    const EnvironmentVariable none("FAKE_CUDA_DEVICES", "0");
     EXPECT_THAT(said(), AllOf(HasSubstr("finds no GPU"), HasSubstr("nvidia-smi")));
     EXPECT_THAT(cuda_devices_in_words(), HasSubstr("finds no GPU"));
   }
   {
-    const Setting hidden("CUDA_VISIBLE_DEVICES", "");
+    const EnvironmentVariable hidden("CUDA_VISIBLE_DEVICES", "");
     EXPECT_THAT(said(), HasSubstr("no GPU under CUDA_VISIBLE_DEVICES=: unset it"));
   }
   {
-    const Setting stub("FAKE_CUDA_INIT", "34");
+    const EnvironmentVariable stub("FAKE_CUDA_INIT", "34");
     EXPECT_THAT(said(), HasSubstr("LD_LIBRARY_PATH"));
   }
   {
-    const Setting broken("FAKE_CUDA_INIT", "803");
+    const EnvironmentVariable broken("FAKE_CUDA_INIT", "803");
     EXPECT_THAT(said(), HasSubstr("the driver does not start (fake error 803): nvidia-smi"));
   }
   EXPECT_EQ(said(), "");
-  const Setting two("FAKE_CUDA_DEVICES", "2"), memory("FAKE_CUDA_MEMORY", "1073741824");
+  const EnvironmentVariable two("FAKE_CUDA_DEVICES", "2"), memory("FAKE_CUDA_MEMORY", "1073741824");
   EXPECT_EQ(cuda_devices_in_words(),
             "cuda:0 Fake GPU, 1024 MiB, sm_90\ncuda:1 Fake GPU, 1024 MiB, sm_90");
 }
@@ -280,7 +225,7 @@ TEST_F(CudaTest, WhatIsMissingIsSaidWithARemedy) {
 TEST_F(CudaTest, AGpuThatIsNotThereIsRefused) {
   EXPECT_EQ(error_of([&] { device(3); }),
             "--device cuda:3: this machine shows 1 GPU, of which the last is cuda:0");
-  const Setting visible("CUDA_VISIBLE_DEVICES", "4,5");
+  const EnvironmentVariable visible("CUDA_VISIBLE_DEVICES", "4,5");
   EXPECT_EQ(error_of([&] { device(2); }),
             "--device cuda:2: this machine shows 2 GPUs, of which the last is cuda:1 "
             "(CUDA_VISIBLE_DEVICES=4,5)");
@@ -329,7 +274,7 @@ TEST_F(CudaTest, EveryOpCaseOnGpuIsRight) {
     const BuiltCase built(c);
     const auto expected = evaluate_graph(built.outputs, built.feeds, *oracle);
     for (const char* const schedule : {"0", "4", "5"}) {
-      const Setting set("FAKE_CUDA_SCHEDULE", schedule);
+      const EnvironmentVariable set("FAKE_CUDA_SCHEDULE", schedule);
       CudaDevice& device = *(schedule == std::string("0") ? gpu : alone);
       const auto got = evaluate_graph(built.outputs, built.feeds, device);
       for (std::size_t i = 0; i < got.size(); ++i) {
@@ -409,7 +354,7 @@ TEST_F(CudaTest, Tf32AndDeterminismChooseTheEngine) {
 }
 
 TEST_F(CudaTest, ACudnnThatComputesNothingIsNotUsed) {
-  const Setting idle("FAKE_CUDNN_IDLE", "1");
+  const EnvironmentVariable idle("FAKE_CUDNN_IDLE", "1");
   const auto gpu = device();
   Graph graph;
   const Value y = conv2d(graph.input("x", {2, 3, 5, 5}), graph.input("w", {4, 3, 3, 3}));
@@ -435,7 +380,7 @@ TEST_F(CudaTest, EachScheduleGivesTheSameBits) {
   const Feeds feeds = {{"x", numbers({1030})}, {"y", numbers({1}, 2)}};
   const Tensor expected = evaluate_graph({&result, 1}, feeds, *naive())[0];
   for (int schedule = 0; schedule < 6; ++schedule) {
-    const Setting set("FAKE_CUDA_SCHEDULE", std::to_string(schedule));
+    const EnvironmentVariable set("FAKE_CUDA_SCHEDULE", std::to_string(schedule));
     const Tensor got = evaluate_graph({&result, 1}, feeds, *device())[0];
     EXPECT_EQ(distance_of(got, expected), 0) << schedule;
   }
@@ -727,7 +672,7 @@ TEST_F(CudaTest, WhoWritesBehindTheEndIsNamedWhereEachKernelIsWaitedFor) {
 class PlantedTest : public CudaTest {
  protected:
   std::vector<float> run(const std::string& source, int schedule, std::size_t bytes = 512) {
-    const Setting set("FAKE_CUDA_SCHEDULE", std::to_string(schedule));
+    const EnvironmentVariable set("FAKE_CUDA_SCHEDULE", std::to_string(schedule));
     CudaCalls::Stream* stream = nullptr;
     CudaCalls::Module* module = nullptr;
     CudaCalls::Function* function = nullptr;

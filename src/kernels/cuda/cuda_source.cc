@@ -122,11 +122,7 @@ class ElementwiseWriter {
       std::array<std::string, 3> of;
       for (std::size_t k = 0; k < step.operands.size(); ++k)
         of[k] = operand(step.operands[k], part);
-      const auto* const term = std::ranges::find(kTerms, step.op, &Term::op);
-      PACELINE_CHECK(term != std::end(kTerms));
-      line(depth, fmt::format("const float t{} = {};", j,
-                              fmt::format(fmt::runtime(term->source), of[0], of[1], of[2],
-                                          literal(step.number))));
+      line(depth, fmt::format("const float t{} = {};", j, step_expression(step, of)));
     }
   }
 
@@ -140,6 +136,13 @@ class ElementwiseWriter {
 std::string elementwise_source(std::span<const FusedStep> program,
                                const std::vector<std::string>& places) {
   return ElementwiseWriter(program, places).text();
+}
+
+std::string step_expression(const FusedStep& step, const std::array<std::string, 3>& operands) {
+  const auto* const term = std::ranges::find(kTerms, step.op, &Term::op);
+  PACELINE_CHECK(term != std::end(kTerms));
+  return fmt::format(fmt::runtime(term->source), operands[0], operands[1], operands[2],
+                     literal(step.number));
 }
 
 std::string broadcast_place(const Shape& from, const Shape& to) {

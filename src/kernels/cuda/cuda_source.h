@@ -1,6 +1,7 @@
 // CUDA source of element-wise programs.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct ElementwiseSource {
 };
 std::string elementwise_source(std::span<const FusedStep> program,
                                const std::vector<std::string>& places);
+
+/// Returns an expression that computes a step in float32 from its operands, which are names.
+std::string step_expression(const FusedStep& step, const std::array<std::string, 3>& operands);
 
 /// Returns the entry of `places` for an input of shape `from` that is broadcast to `to`.
 std::string broadcast_place(const Shape& from, const Shape& to);
