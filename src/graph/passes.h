@@ -118,6 +118,9 @@ RewrittenGraph with_fused_pool_activation(const RewriteSource& source);
 RewrittenGraph with_fused_image_activation(const RewriteSource& source);
 /// Joins a bias and the activation that alone reads it to bias_activation.
 RewrittenGraph with_fused_bias(const RewriteSource& source);
+/// Joins a float32 matmul or a matmul_bfloat16 and the bias or relu of a bias that alone reads it
+/// to matmul_bias.
+RewrittenGraph with_biased_products(const RewriteSource& source);
 /// Joins trees of element-wise ops to fused_elementwise (fused_program.h).
 RewrittenGraph with_fused_elementwise(const RewriteSource& source);
 

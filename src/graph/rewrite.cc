@@ -37,6 +37,7 @@ RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool ke
       apply(with_fused_image_activation);
     }
     apply(with_fused_bias);
+    if (options.biased_products) apply(with_biased_products);
     apply(with_fused_elementwise);
   }
   return now;

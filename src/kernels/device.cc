@@ -113,7 +113,11 @@ std::unique_ptr<Device> make_naive(const DeviceOptions& options, Clock&) {
 
 constexpr DeviceKind kDevices[] = {
     {.name = "cpu", .shares_cores = true, .meets_roof = true, .make = make_cpu},
-    {.name = "cuda", .needs_hardware = true, .is_numbered = true, .make = make_cuda},
+    {.name = "cuda",
+     .needs_hardware = true,
+     .is_numbered = true,
+     .biases_products = true,
+     .make = make_cuda},
     {.name = "sim", .is_simulated = true, .is_numbered = true, .make = make_sim},
     {.name = "naive", .is_oracle = true, .make = make_naive},
 };

@@ -13,13 +13,14 @@ struct DeviceOptions;
 
 /// A row of the table in device.cc.
 struct DeviceKind {
-  std::string_view name;        // "cpu"
-  bool shares_cores = false;    // its tasks and towers share this machine's cores
-  bool is_simulated = false;    // its time follows from DeviceOptions, and it computes if asked to
-  bool meets_roof = false;      // this machine's roof bounds it
-  bool needs_hardware = false;  // a machine may lack its hardware
-  bool is_numbered = false;     // a machine may have several, by index
-  bool is_oracle = false;       // for tests only: no flag names it
+  std::string_view name;         // "cpu"
+  bool shares_cores = false;     // its tasks and towers share this machine's cores
+  bool is_simulated = false;     // its time follows from DeviceOptions, and it computes if asked to
+  bool meets_roof = false;       // this machine's roof bounds it
+  bool needs_hardware = false;   // a machine may lack its hardware
+  bool is_numbered = false;      // a machine may have several, by index
+  bool biases_products = false;  // its products add a bias and a relu (RewriteOptions)
+  bool is_oracle = false;        // for tests only: no flag names it
   /// True if its kernels' time can be known before they run.
   bool is_predicted() const { return is_simulated || meets_roof; }
   std::unique_ptr<Device> (*make)(const DeviceOptions& options, Clock& clock) = nullptr;

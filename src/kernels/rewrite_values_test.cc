@@ -158,6 +158,31 @@ TEST_F(RewriteValuesTest, ProductsInBfloat16ReadEachValueCastOnce) {
   for (const Value& root : result.roots) EXPECT_EQ(root.dtype(), DType::kFloat32);
 }
 
+TEST_F(RewriteValuesTest, BiasesBecomePartsOfProductsWhereTheDeviceAddsThem) {
+  const Value x = graph_.input("x", {5, 7}), y = graph_.input("y", {5, 3});
+  const Value h = relu(dense(x, 11, "layer1"));
+  const Value loss = mean_squared_error(dense(h, 3, "layer2"), y);
+  const std::vector<Value> roots = roots_of(minimize(loss, Sgd{1}));
+  EXPECT_EQ(count(*rewritten(roots, 1e-6).graph, "matmul_bias"), 0U);
+  RewriteOptions options;
+  options.biased_products = true;
+  const RewrittenGraph result = rewritten(roots, 1e-6, options);
+  EXPECT_EQ(count(*result.graph, "matmul_bias"), 2U);
+  EXPECT_EQ(count(*result.graph, "matmul"), 3U) << "the gradients";
+  EXPECT_EQ(count(*result.graph, "bias") + count(*result.graph, "bias_activation"), 0U);
+  options.bfloat16_products = true;
+  EXPECT_EQ(count(*rewritten(roots, 0.02, options).graph, "matmul_bias"), 2U);
+}
+
+TEST_F(RewriteValuesTest, ABiasStaysWhereTheProductIsNeededOtherwise) {
+  const Value x = graph_.input("x", {5, 7}), b = graph_.variable("b", {3});
+  const Value product = matmul(x, graph_.variable("w", {7, 3}));
+  RewriteOptions options;
+  options.biased_products = true;
+  EXPECT_EQ(count(*rewritten({bias(product, b), product}, 0, options).graph, "matmul_bias"), 0U);
+  EXPECT_EQ(count(*rewritten({tanh(bias(product, b))}, 0, options).graph, "matmul_bias"), 0U);
+}
+
 TEST_F(RewriteValuesTest, WidenedProductsReadTheRoundedValuesInFloat32) {
   const Value x = graph_.input("x", {5, 7});
   const Value h = relu(matmul(x, graph_.variable("w1", {7, 11})));

@@ -25,7 +25,7 @@ void add_cumulative_sum_ops(OpRegistry& ops);
 void add_softmax_ops(OpRegistry& ops);
 void add_layer_norm_ops(OpRegistry& ops);
 
-void add_matmul_ops(OpRegistry& ops);  // matmul, batch_matmul, matmul_bfloat16
+void add_matmul_ops(OpRegistry& ops);  // matmul, batch_matmul, matmul_bfloat16, matmul_bias
 void add_loss_ops(OpRegistry& ops);
 void add_conv2d_ops(OpRegistry& ops);
 void add_pool2d_ops(OpRegistry& ops);

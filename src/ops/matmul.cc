@@ -68,6 +68,20 @@ std::vector<ValueType> infer_bfloat16_matmul(const OpInputs& in) {
   return {{DType::kFloat32, product_shape(in)}};
 }
 
+// The attribute "relu" says whether what is below 0 becomes 0 after the bias is added.
+std::vector<ValueType> infer_matmul_bias(const OpInputs& in) {
+  in.expect_count(3);
+  const bool rounded = in.dtype(0) == DType::kBFloat16 && in.dtype(1) == DType::kBFloat16;
+  if (!rounded) expect_one_float_type(in, 2);
+  const Shape c = product_shape(in), &bias = in.shape(2);
+  in.attributes.get<bool>("relu");
+  const DType dtype = rounded ? DType::kFloat32 : in.dtype(0);
+  if (in.dtype(2) != dtype || bias.rank() != 1 || bias[0] != c[1]) {
+    in.fail("cannot add " + in.types[2].str() + " to the rows of " + ValueType{dtype, c}.str());
+  }
+  return {{dtype, c}};
+}
+
 std::vector<Gradient> matmul_gradient(const Node& node, std::span<const Value> output_gradients) {
   const Value dc = output_gradients[0];
   if (!dc) return {{}, {}};
@@ -140,6 +154,13 @@ void add_matmul_ops(OpRegistry& ops) {
   bfloat16.no_gradient = "it is made by lowering the precision, after differentiation";
   bfloat16.cost = matmul_cost;
   ops.add(std::move(bfloat16));
+
+  Op biased;
+  biased.name = "matmul_bias";
+  biased.infer = infer_matmul_bias;
+  biased.no_gradient = "it is made by fusion, after differentiation";
+  biased.cost = matmul_cost;
+  ops.add(std::move(biased));
 }
 
 Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {

@@ -1,6 +1,6 @@
 // libcublasLt.so.13 for tests. It computes the products that descriptors describe on the fake
 // driver's device. It refuses a product whose layouts do not fit each other, or reach beyond a
-// block of memory.
+// block of memory. With $FAKE_CUBLASLT_PLAIN set, it has no plans for products with a bias.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -16,12 +16,23 @@ namespace {
 
 enum Status : int { kSuccess = 0, kInvalidValue = 7, kNotSupported = 15, kExecutionFailed = 13 };
 constexpr int kFloat = 0, kBfloat16 = 14, kCompute = 68, kTf32Compute = 77;
-constexpr int kTransposeA = 3, kTransposeB = 4, kBatchCount = 5, kBatchStride = 6;
-constexpr std::size_t kWorkspace = 512;  // bytes that a product overwrites
+constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8;
+constexpr int kBatchCount = 5, kBatchStride = 6;
+constexpr std::uint32_t kNone = 1, kRelu = 2, kBias = 4;  // epilogues
+constexpr std::size_t kWorkspace = 512;                   // bytes that a product overwrites
 
 struct Product {
   int compute = 0;
   bool transposes[2] = {false, false};
+  std::uint32_t epilogue = kNone;
+  bool has_no_plan = false;
+  const float* bias = nullptr;
+
+  /// What becomes of an element of row `row`. The bias has an element for each row.
+  float finished(float x, std::int64_t row) const {
+    if ((epilogue & kBias) != 0) x += bias[row];
+    return (epilogue & kRelu) != 0 && x < 0 ? 0 : x;
+  }
 };
 struct Layout {
   int type = 0;
@@ -101,6 +112,13 @@ int cublasLtMatmulDescDestroy(Product* product) {
 int cublasLtMatmulDescSetAttribute(Product* product, int attribute, const void* value,
                                    std::size_t bytes) {
   std::int32_t transposes = 0;
+  if (attribute == kBiasPointer) return set_of(&product->bias, value, bytes, sizeof(void*));
+  if (attribute == kEpilogue) {
+    if (std::getenv("FAKE_CUBLASLT_PLAIN") != nullptr) product->has_no_plan = true;
+    const int status = set_of(&product->epilogue, value, bytes, sizeof(std::uint32_t));
+    return product->epilogue == kBias || product->epilogue == (kBias | kRelu) ? status
+                                                                              : kNotSupported;
+  }
   if (attribute != kTransposeA && attribute != kTransposeB) return kNotSupported;
   const int status = set_of(&transposes, value, bytes, sizeof(transposes));
   product->transposes[attribute == kTransposeB] = transposes != 0;
@@ -147,6 +165,7 @@ int cublasLtMatmulAlgoGetHeuristic(void*, Product* product, Layout* a, Layout* b
                                    Layout* d, Preference*, int, Found* found, int* count) {
   Sizes sizes{};
   if (!fit(*product, *a, *b, *d, sizes)) return kInvalidValue;
+  if (product->has_no_plan) return kNotSupported;
   *found = {};
   found->workspace_bytes = kWorkspace;
   *count = 1;
@@ -161,7 +180,9 @@ int cublasLtMatmul(void*, Product* product, const void*, const void* a, Layout* 
   if (!fit(*product, *of_a, *of_b, *of_d, sizes)) return kInvalidValue;
   if (!fake_gpu_holds(a, of_a->bytes()) || !fake_gpu_holds(b, of_b->bytes()) ||
       !fake_gpu_holds(d, of_d->bytes()) || bytes < kWorkspace ||
-      !fake_gpu_holds(workspace, bytes)) {
+      !fake_gpu_holds(workspace, bytes) ||
+      ((product->epilogue & kBias) != 0 &&
+       !fake_gpu_holds(product->bias, std::size_t(of_d->rows) * sizeof(float)))) {
     return kExecutionFailed;
   }
   const auto work = [=, p = *product, of_a = *of_a, of_b = *of_b, of_d = *of_d,
@@ -176,7 +197,7 @@ int cublasLtMatmul(void*, Product* product, const void*, const void* a, Layout* 
                            element(of_b, b, p.transposes[1], each, k, column), sum);
           }
           float& to = static_cast<float*>(d)[each * of_d.stride + column * of_d.leading + row];
-          to = adds == 0 ? sum : adds * to + sum;
+          to = p.finished(adds == 0 ? sum : adds * to + sum, row);
         }
       }
     }

@@ -46,9 +46,11 @@ Matrix transpose_of(std::int64_t rows, std::int64_t columns, std::int64_t row,
 
 class ProductPlan : public CudaPlan {
  public:
-  ProductPlan(const Lt& calls, Lt::Handle* handle, const CudaProduct& p, bool tf32)
+  ProductPlan(const Lt& calls, Lt::Handle* handle, const CudaProduct& p, CudaEpilogue epilogue,
+              bool tf32)
       : calls_(calls),
         handle_(handle),
+        epilogue_(epilogue),
         adds_(p.adds != 0 ? 1.0f : 0.0f),
         product_(made(calls, calls.make_product, calls.destroy_product,
                       tf32 ? Lt::kTf32Compute : Lt::kCompute, Lt::kFloat)) {
@@ -59,12 +61,17 @@ class ProductPlan : public CudaPlan {
     first_ = layout(type, b, p.count, p.b_next);
     second_ = layout(type, a, p.count, p.a_next);
     result_ = layout(Lt::kFloat, {p.n, p.m, p.n, false}, p.count, p.c_next);
-    transpose(Lt::kTransposeA, b.transposed);
-    transpose(Lt::kTransposeB, a.transposed);
+    set_product(Lt::kTransposeA, std::int32_t(b.transposed));
+    set_product(Lt::kTransposeB, std::int32_t(a.transposed));
+    if (epilogue == CudaEpilogue::kNone) return;
+    // The bias has an element for each row of cᵀ, which is a column of c.
+    set_product(Lt::kEpilogue, epilogue == CudaEpilogue::kBias ? Lt::kBias : Lt::kReluBias);
   }
 
   /// Asks the library for its best plan within the limits. Returns false if it has none.
   bool find(const CudaPlanLimits& limits) {
+    // Of this address the library reads only the alignment.
+    if (epilogue_ != CudaEpilogue::kNone) bias_at(CudaCalls::Address(limits.alignment));
     const auto preference = made(calls_, calls_.make_preference, calls_.destroy_preference);
     const auto set = [&](int attribute, const auto& value) {
       check_lt(calls_, calls_.set_preference(preference.get(), attribute, &value, sizeof(value)),
@@ -83,15 +90,15 @@ class ProductPlan : public CudaPlan {
 
   std::size_t workspace_bytes() const override { return way_.workspace_bytes; }
 
-  void run(CudaCalls::Address to, CudaCalls::Address first, CudaCalls::Address second,
-           CudaCalls::Address workspace, CudaCalls::Stream* stream) override {
+  void run(const CudaOperands& at, CudaCalls::Stream* stream) override {
     const float one = 1;
     const auto pointer = [](CudaCalls::Address address) { return std::bit_cast<void*>(address); };
+    if (epilogue_ != CudaEpilogue::kNone) bias_at(at.bias);
     check_lt(calls_,
-             calls_.multiply(handle_, product_.get(), &one, pointer(second), first_.get(),
-                             pointer(first), second_.get(), &adds_, pointer(to), result_.get(),
-                             pointer(to), result_.get(), &way_.algorithm, pointer(workspace),
-                             way_.workspace_bytes, stream),
+             calls_.multiply(handle_, product_.get(), &one, pointer(at.second), first_.get(),
+                             pointer(at.first), second_.get(), &adds_, pointer(at.to),
+                             result_.get(), pointer(at.to), result_.get(), &way_.algorithm,
+                             pointer(at.workspace), way_.workspace_bytes, stream),
              "a product");
   }
 
@@ -111,14 +118,18 @@ class ProductPlan : public CudaPlan {
     }
     return layout;
   }
-  void transpose(int attribute, bool transposed) {
-    const std::int32_t value = transposed ? 1 : 0;
+  template <typename T>
+  void set_product(int attribute, T value) {
     check_lt(calls_, calls_.set_product(product_.get(), attribute, &value, sizeof(value)),
-             "a transpose");
+             "an attribute of a product");
+  }
+  void bias_at(CudaCalls::Address address) {
+    set_product(Lt::kBiasPointer, std::bit_cast<const void*>(address));
   }
 
   const Lt& calls_;
   Lt::Handle* const handle_;
+  const CudaEpilogue epilogue_;
   const float adds_;
   Owned<Lt::Product> product_;
   Layout first_{nullptr, nullptr}, second_{nullptr, nullptr}, result_{nullptr, nullptr};
@@ -133,9 +144,9 @@ Cublas::Cublas(const CublasCalls& calls) : calls_(calls) {
 
 Cublas::~Cublas() { calls_.destroy(handle_); }
 
-std::unique_ptr<CudaPlan> Cublas::plan(const CudaProduct& product,
+std::unique_ptr<CudaPlan> Cublas::plan(const CudaProduct& product, CudaEpilogue epilogue,
                                        const CudaPlanLimits& limits) const {
-  auto plan = std::make_unique<ProductPlan>(calls_, handle_, product,
+  auto plan = std::make_unique<ProductPlan>(calls_, handle_, product, epilogue,
                                             limits.tf32 && product.of_bfloat16 == 0);
   return plan->find(limits) ? std::move(plan) : nullptr;
 }

@@ -15,9 +15,10 @@ class Cublas {
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
-  /// Returns null if the library cannot compute the product within the limits. The plan must not
-  /// outlive this object.
-  std::unique_ptr<CudaPlan> plan(const CudaProduct& product, const CudaPlanLimits& limits) const;
+  /// Returns null if the library cannot compute the product, with the epilogue, within the limits.
+  /// The plan must not outlive this object.
+  std::unique_ptr<CudaPlan> plan(const CudaProduct& product, CudaEpilogue epilogue,
+                                 const CudaPlanLimits& limits) const;
 
  private:
   const CublasCalls& calls_;

@@ -51,6 +51,8 @@ struct CublasCalls {
   static constexpr int kFloat = 0, kBfloat16 = 14;             // element types
   static constexpr int kCompute = 68, kTf32Compute = 77;       // compute types for float32
   static constexpr int kTransposeA = 3, kTransposeB = 4;       // attributes of a product
+  static constexpr int kEpilogue = 7, kBiasPointer = 8;        // attributes of a product
+  static constexpr std::uint32_t kBias = 4, kReluBias = 6;     // epilogues
   static constexpr int kBatchCount = 5, kBatchStride = 6;      // attributes of a layout
   static constexpr int kMostWorkspace = 1, kAlignmentOfA = 5;  // attributes of a preference
 };

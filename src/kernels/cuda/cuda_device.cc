@@ -112,11 +112,15 @@ class CudaDevice::WrittenKernel : public Kernel {
   WrittenKernel(CudaDevice& device, const Node& node, CudaWork work)
       : device_(device), node_(node), work_(std::move(work)) {
     launches_.reserve(work_.launches.size());
-    bool done = false;  // whether a library computes the launch
+    bool done = false;  // whether a library's call for an earlier launch does the launch, too
     for (CudaLaunch& launch : work_.launches) {
       Launch& made = launches_.emplace_back();
-      if (!launch.finishes_the_last) done = prepare_library(launch, made);
-      if (!done) prepare(launch, made);
+      if (!launch.finishes_the_last) {
+        done = prepare_library(launch, made);
+        if (made.plan == nullptr) prepare(launch, made);
+      } else if (!done) {
+        prepare(launch, made);
+      }
     }
     if (!work_.fault) return;
     on_device_ = device.allocate(sizeof(fault_));
@@ -197,24 +201,31 @@ class CudaDevice::WrittenKernel : public Kernel {
     }
   }
 
-  /// Plans the call of a library that replaces the launch. Returns false if no library has a plan.
-  bool prepare_library(const CudaLaunch& launch, Launch& made) {
+  /// Plans the call of a library that replaces the launch: leaves no plan if no library has one.
+  /// Returns true if the call also does the work of the launches that finish this one.
+  bool prepare_library(CudaLaunch& launch, Launch& made) {
     if (!launch.library || launch.blocks == 0) return false;
     made.plan = device_.plan(*launch.library, {});
+    const bool whole = made.plan != nullptr;
+    if (!whole && launch.library->epilogue != CudaEpilogue::kNone) {
+      launch.library->epilogue = CudaEpilogue::kNone;
+      made.plan = device_.plan(*launch.library, {});
+    }
     if (made.plan == nullptr) {
       const std::lock_guard lock(device_.mutex_);
       device_.ops_without_library_.insert(node_.op().name);
       return false;
     }
     workspace_bytes_ = std::max(workspace_bytes_, made.plan->workspace_bytes());
-    return true;
+    return whole;
   }
 
   void run_library(Launch& made, const CudaLibraryCall& library, const KernelCall& call) {
     const std::uint64_t to = value_of(library.to, call), first = value_of(library.first, call),
-                        second = value_of(library.second, call);
+                        second = value_of(library.second, call),
+                        bias = value_of(library.bias, call);
     CudaPlan* plan = made.plan.get();
-    if ((to | first | second) % CudaPlanLimits{}.alignment != 0) {
+    if ((to | first | second | bias) % CudaPlanLimits{}.alignment != 0) {
       if (made.unaligned_plan == nullptr) {
         made.unaligned_plan = device_.plan(library, {kLeastAlignment, workspace_bytes_});
       }
@@ -229,9 +240,9 @@ class CudaDevice::WrittenKernel : public Kernel {
     }
     device_.enter();
     const std::uint64_t behind = address_of(call.scratch.data()) + work_.scratch_bytes;
-    plan->run(to, first, second,
-              (behind + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment,
-              device_.stream_);
+    const std::uint64_t workspace =
+        (behind + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+    plan->run({to, first, second, workspace, bias}, device_.stream_);
   }
 
   std::uint64_t value_of(const CudaArgument& argument, const KernelCall& call) const {
@@ -397,8 +408,9 @@ bool CudaDevice::cudnn_computes() {
     std::vector<float> sums(std::size_t(extents[0] * extents[1] * extents[2] * extents[3]));
     const Buffer workspace = allocate(plan->workspace_bytes());
     for (const std::size_t k : {1, 2}) upload(part(k), ones.data(), kMost * sizeof(float));
-    plan->run(address_of(part(0)), address_of(part(1)), address_of(part(2)),
-              address_of(workspace.data()), stream_);
+    plan->run({address_of(part(0)), address_of(part(1)), address_of(part(2)),
+               address_of(workspace.data())},
+              stream_);
     download(sums.data(), part(0), sums.size() * sizeof(float));
     check(calls_.wait_for_stream(stream_), "a convolution");
     if (std::ranges::any_of(sums, [&](float sum) { return sum != each.sum; })) return false;
@@ -650,7 +662,7 @@ std::unique_ptr<CudaPlan> CudaDevice::plan(const CudaLibraryCall& call,
   limits.deterministic = options_.deterministic;
   enter();
   if (const auto* const product = std::get_if<CudaProduct>(&call.what)) {
-    return cublas_ ? cublas_->plan(*product, limits) : nullptr;
+    return cublas_ ? cublas_->plan(*product, call.epilogue, limits) : nullptr;
   }
   return cudnn_ ? cudnn_->plan(std::get<CudaConvolution>(call.what), limits) : nullptr;
 }

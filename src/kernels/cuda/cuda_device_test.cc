@@ -305,9 +305,9 @@ TEST_F(CudaTest, AWrongLeadingDimensionIsFound) {
   const CudaProduct right{
       .m = 3, .n = 5, .k = 4, .a_row = 4, .a_column = 1, .b_row = 5, .b_column = 1};
   const auto multiply = [&](const CudaProduct& p) {
-    const auto plan = cublas.plan(p, {});
+    const auto plan = cublas.plan(p, CudaEpilogue::kNone, {});
     if (plan == nullptr) return std::string("no plan");
-    return error_of([&] { plan->run(at(c), at(on_a), at(on_b), at(workspace), stream); });
+    return error_of([&] { plan->run({at(c), at(on_a), at(on_b), at(workspace)}, stream); });
   };
   EXPECT_EQ(multiply(right), "");
   ASSERT_EQ(calls_.wait_for_stream(stream), 0);
@@ -325,6 +325,37 @@ TEST_F(CudaTest, AWrongLeadingDimensionIsFound) {
   wrong.b_column = 3;  // less than the length of a column
   wrong.b_row = 1;
   EXPECT_EQ(multiply(wrong), "no plan");
+}
+
+// Without a plan for a product with a bias, the library computes the product, and a kernel adds the
+// bias.
+TEST_F(CudaTest, TheLibraryAddsABiasWhereItCan) {
+  static std::vector<std::string> kernels;
+  static const auto find = calls_.find_function;
+  calls_.find_function = [](CudaCalls::Function** function, CudaCalls::Module* module,
+                            const char* name) {
+    kernels.emplace_back(name);
+    return find(function, module, name);
+  };
+  Graph graph;
+  const Value a = graph.input("a", {33, 7}), b = graph.input("b", {7, 5});
+  const Value added = graph.input("bias", {5});
+  const Feeds feeds = {
+      {"a", numbers({33, 7}, 1)}, {"b", numbers({7, 5}, 2)}, {"bias", numbers({5}, 3)}};
+  for (const bool relu : {false, true}) {
+    const Value y = graph.apply("matmul_bias", {a, b, added},
+                                {{"transpose_a", false}, {"transpose_b", false}, {"relu", relu}});
+    const Tensor expected = evaluate_graph({&y, 1}, feeds, *naive())[0];
+    const auto wrong = [&] {
+      kernels.clear();
+      return distance_of(evaluate_graph({&y, 1}, feeds, *device())[0], expected);
+    };
+    EXPECT_LE(wrong(), 1e-6);
+    EXPECT_THAT(kernels, testing::IsEmpty());
+    const EnvironmentVariable plain("FAKE_CUBLASLT_PLAIN", "1");
+    EXPECT_LE(wrong(), 1e-6);
+    EXPECT_THAT(kernels, ElementsAre("add_bias"));
+  }
 }
 
 // The fake cuDNN offers engines with notes, the fastest first.

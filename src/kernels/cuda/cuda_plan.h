@@ -10,6 +10,12 @@
 
 namespace paceline {
 
+/// Addresses in the device's memory.
+struct CudaOperands {
+  CudaCalls::Address to, first, second, workspace;
+  CudaCalls::Address bias = 0;  // for a plan with an epilogue
+};
+
 /// A library's plan for one product or convolution of fixed sizes. The operands' addresses must be
 /// multiples of the planned alignment.
 class CudaPlan {
@@ -19,8 +25,7 @@ class CudaPlan {
   virtual std::size_t workspace_bytes() const = 0;
   /// Queues to = first · second (or the convolution of the plan) on the stream. Throws kUnavailable
   /// with the library's message.
-  virtual void run(CudaCalls::Address to, CudaCalls::Address first, CudaCalls::Address second,
-                   CudaCalls::Address workspace, CudaCalls::Stream* stream) = 0;
+  virtual void run(const CudaOperands& operands, CudaCalls::Stream* stream) = 0;
 };
 
 /// The limits of a plan.

@@ -51,6 +51,12 @@ extern "C" __global__ void product_of_bfloat16(float* c, const unsigned short* a
                                                const unsigned short* b, Product p) {
   multiply(c, a, b, p);
 }
+extern "C" __global__ void add_bias(float* c, const float* bias, i64 elements, i64 n, i64 relu) {
+  EACH(i, elements) {
+    const float x = c[i] + bias[i % n];
+    c[i] = relu && x < 0.0f ? 0.0f : x;
+  }
+}
 extern "C" __global__ void round_to_bfloat16(unsigned short* to, const float* from, i64 n) {
   EACH(i, n) {
     const unsigned word = __float_as_uint(from[i]);
@@ -159,10 +165,27 @@ CudaWork matmul(const Node& node) {
   p.a_column = ta ? p.m : 1;
   p.b_row = tb ? 1 : p.n;
   p.b_column = tb ? p.k : 1;
-  p.of_bfloat16 = node.op().name == "matmul_bfloat16";
+  p.of_bfloat16 = node.input(0).dtype() == DType::kBFloat16;
   Products products(false);
   products.add(A::output(0), A::input(0), A::input(1), p);
   return std::move(products.work);
+}
+
+CudaWork matmul_bias(const Node& node) {
+  CudaWork work = matmul(node);
+  const bool relu = node.attributes().get<bool>("relu");
+  const Shape& c = node.outputs()[0].shape;
+  if (std::optional<CudaLibraryCall>& library = work.launches[0].library) {
+    library->epilogue = relu ? CudaEpilogue::kReluBias : CudaEpilogue::kBias;
+    library->bias = A::input(2);
+  }
+  CudaLaunch add{"add_bias",
+                 blocks_for(c.elements()),
+                 {A::output(0), A::input(2), A::integer(c.elements()), A::integer(c[1]),
+                  A::integer(relu ? 1 : 0)}};
+  add.finishes_the_last = true;
+  work.launches.push_back(std::move(add));
+  return work;
 }
 
 /// The sizes of an LSTM, and the byte offsets of the parts of its tensors.
@@ -285,6 +308,7 @@ CudaWork lstm_grad(const Node& node) {
 std::optional<CudaWork> product_work(const Node& node) {
   const std::string& op = node.op().name;
   if (op == "matmul" || op == "batch_matmul" || op == "matmul_bfloat16") return matmul(node);
+  if (op == "matmul_bias") return matmul_bias(node);
   if (op == "lstm") return lstm(node);
   if (op == "lstm_grad") return lstm_grad(node);
   return {};

@@ -88,10 +88,17 @@ struct CudaConvolution {
   bool is_tf32 = false;
 };
 
+/// What a product does with each row of its result: nothing, adds a bias, or also sets to 0 what is
+/// then below 0.
+enum class CudaEpilogue : std::uint8_t { kNone, kBias, kReluBias };
+
 /// A call of an NVIDIA library that can replace launches. No extent is 0.
 struct CudaLibraryCall {
   std::variant<CudaProduct, CudaConvolution> what;
   CudaArgument to, first, second;  // addresses
+  /// If the library has no plan with the epilogue, launches with `finishes_the_last` do it.
+  CudaEpilogue epilogue = CudaEpilogue::kNone;
+  CudaArgument bias = {};  // an address, if there is an epilogue
 };
 
 struct CudaLaunch {

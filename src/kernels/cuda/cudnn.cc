@@ -156,13 +156,12 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
 
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
 
-  void run(CudaCalls::Address to, CudaCalls::Address first, CudaCalls::Address second,
-           CudaCalls::Address workspace, CudaCalls::Stream* stream) override {
-    const std::array<CudaCalls::Address, 3> operands = {to, first, second};
+  void run(const CudaOperands& at, CudaCalls::Stream* stream) override {
+    const std::array<CudaCalls::Address, 3> operands = {at.to, at.first, at.second};
     Descriptor pack(calls_, Dnn::kPack);
     pack.set(Dnn::kPackIds, kIds);
     pack.set<CudaCalls::Address>(Dnn::kPackPointers, Dnn::kPointer, operands);
-    pack.set(Dnn::kPackWorkspace, Dnn::kPointer, workspace).finish();
+    pack.set(Dnn::kPackWorkspace, Dnn::kPointer, at.workspace).finish();
     check_dnn(calls_, calls_.use_stream(handle_, stream), "taking a stream");
     check_dnn(calls_, calls_.execute(handle_, plan_->get(), pack.get()), "a convolution");
   }

@@ -47,6 +47,33 @@ struct NaiveMatmul {
   static void run(const Node& node, const KernelCall& call) { multiply<T, T>(node, call); }
 };
 
+/// Adds a bias (n) to each row of a product (m,n) of matrices of type In, then applies the relu.
+template <typename In, typename Out>
+void multiply_and_bias(const Node& node, const KernelCall& call) {
+  multiply<In, Out>(node, call);
+  const bool relu = node.attributes().get<bool>("relu");
+  const std::int64_t columns = call.inputs[2].shape[0];
+  const Out* const bias = call.inputs[2].as<Out>();
+  Out* const c = call.outputs[0].as<Out>();
+  for (std::int64_t i = 0; i < call.outputs[0].shape.elements(); ++i) {
+    c[i] += bias[i % columns];
+    if (relu && c[i] < 0) c[i] = 0;
+  }
+}
+
+std::unique_ptr<Kernel> make_matmul_bias(const Node& node, ThreadPool&) {
+  switch (node.input(0).dtype()) {
+    case DType::kBFloat16:
+      return std::make_unique<PlainKernel>(node, &multiply_and_bias<BFloat16, float>);
+    case DType::kFloat32:
+      return std::make_unique<PlainKernel>(node, &multiply_and_bias<float, float>);
+    case DType::kFloat64:
+      return std::make_unique<PlainKernel>(node, &multiply_and_bias<double, double>);
+    default:
+      return nullptr;
+  }
+}
+
 std::unique_ptr<Kernel> make_bfloat16_matmul(const Node& node, ThreadPool&) {
   return std::make_unique<PlainKernel>(node, &multiply<BFloat16, float>);
 }
@@ -57,6 +84,7 @@ void add_naive_matmul_kernels(KernelTable& table) {
   table.add("matmul", make_naive_kernel_of<NaiveMatmul>);
   table.add("batch_matmul", make_naive_kernel_of<NaiveMatmul>);
   table.add("matmul_bfloat16", make_bfloat16_matmul);
+  table.add("matmul_bias", make_matmul_bias);
 }
 
 }  // namespace paceline
