@@ -7,9 +7,10 @@
 namespace paceline {
 namespace {
 
-// The least bound of a stream. It has room for some ten packets: with fewer, packets would wait for
-// one another.
-constexpr double kLeastBound = 16 << 10;
+// The least bound of a stream has room for ten packets: with fewer, packets would wait for one
+// another. If the bound is below one packet, TCP sends nothing until a timer of 200 ms ends (silly
+// window avoidance, RFC 9293, 3.8.6.2.1).
+constexpr double kLeastBound = 16 << 10, kLeastPackets = 10;
 // The fraction of a stream's recent bytes that still counts at the next call. So a worker that
 // computes for a second, and sends nothing meanwhile, still counts.
 constexpr double kFades = 0.8;
@@ -29,8 +30,10 @@ bool waits(const TcpWay& way) {
 // The bound follows the highest rate so far. A bound that followed the present rate could lower
 // that rate again and again.
 std::size_t IncomingShares::bound(std::span<IncomingStream* const> streams, Duration passed) {
-  double brought = 0, busiest = 0;
+  double brought = 0, busiest = 0, least = kLeastBound;
   for (IncomingStream* const stream : streams) {
+    if (stream->within_host) continue;
+    least = std::max(least, kLeastPackets * double(stream->way.longest_packet));
     const double bytes =
         double(stream->way.received - std::exchange(stream->received, stream->way.received));
     stream->recent = std::max(bytes, kFades * stream->recent);
@@ -41,12 +44,13 @@ std::size_t IncomingShares::bound(std::span<IncomingStream* const> streams, Dura
   // A stream with half the bytes of the busiest one counts as half a stream.
   double sharing = 0, waiting = 0;
   for (const IncomingStream* const stream : streams) {
+    if (stream->within_host) continue;
     const double share = busiest > 0 ? stream->recent / busiest : 0;
     sharing += share;
     if (waits(stream->way)) waiting += share;
   }
   if (sharing < kAlone || waiting < sharing / 2) return 0;
-  return std::size_t(std::max(kLeastBound, most_per_s_ * seconds(kQueued) / sharing));
+  return std::size_t(std::max(least, most_per_s_ * seconds(kQueued) / sharing));
 }
 
 }  // namespace paceline

@@ -13,6 +13,7 @@ namespace paceline {
 /// A stream to this host, and the state that IncomingShares keeps about it.
 struct IncomingStream {
   TcpWay way = {};             // as measured now
+  bool within_host = false;    // comes from a task of this host, over no link
   std::uint64_t received = 0;  // bytes received by the last call
   double recent = 0;           // most bytes between two calls; decays
 };
@@ -31,7 +32,9 @@ class IncomingShares {
   static constexpr Duration kQueued = std::chrono::milliseconds(12);
 
   /// Returns how many bytes of each stream over a short path may be under way at once. 0: no bound,
-  /// because no link is full, or because one stream alone uses it. Call it a few times a second;
+  /// because no link is full, or because one stream alone uses it. Streams within this host do not
+  /// count, and need no bound: a task that waits for a core, and not a queue, makes their round
+  /// trips long. A bound has room for ten packets of every stream. Call it a few times a second;
   /// `passed` is the time since the last call.
   std::size_t bound(std::span<IncomingStream* const> streams, Duration passed);
 

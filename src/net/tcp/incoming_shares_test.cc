@@ -143,6 +143,38 @@ TEST(IncomingShares, NeverBoundWhatIsUnderWayBelowWhatFillsTheLink) {
   EXPECT_GT(link.last_bound(), 0);
 }
 
+/// Returns the bound of two streams that bring 40 kB each in a quarter of a second, and wait.
+std::size_t bound_of_few_bytes(const IncomingStream& stream) {
+  IncomingShares shares;
+  std::array<IncomingStream, 2> streams = {stream, stream};
+  for (IncomingStream& each : streams) {
+    each.way.round_trip = 10ms;
+    each.way.shortest_round_trip = 1ms;
+    each.way.received = 40'000;
+  }
+  return shares.bound(std::array{&streams[0], &streams[1]}, 250ms);
+}
+
+// The kernel of the sender holds a packet back that is longer than the bound.
+TEST(IncomingShares, LeaveRoomForTenPackets) {
+  EXPECT_EQ(bound_of_few_bytes({}), 16u << 10);
+  EXPECT_EQ(bound_of_few_bytes({.way = {.longest_packet = 8948}}), 89'480u);
+}
+
+TEST(IncomingShares, DoNotBoundStreamsThatComeOverNoLink) {
+  EXPECT_EQ(bound_of_few_bytes({.within_host = true}), 0u);
+  IncomingShares shares;
+  std::array<IncomingStream, 3> streams;
+  for (IncomingStream& each : streams) {
+    each.way.round_trip = 10ms;
+    each.way.shortest_round_trip = 1ms;
+    each.way.received = 30'000'000;
+  }
+  streams[2].within_host = true;
+  const auto all = std::array{&streams[0], &streams[1], &streams[2]};
+  EXPECT_EQ(shares.bound(all, 250ms), std::size_t(60e6 / 0.25 * 0.012 / 2));
+}
+
 TEST(IncomingShares, CountAStreamThatRestsForAWhile) {
   IncomingShares shares;
   std::array<IncomingStream, 2> streams;

@@ -318,6 +318,7 @@ void TcpConnection::look_at_way() {
   const std::optional<TcpWay> way = data_ ? way_of(data_->fd()) : std::nullopt;
   if (!way) return;
   incoming_.way = *way;
+  incoming_.within_host = stays_on_host(data_->fd());
   if (way->is_short() && !std::exchange(way_is_short_, true))
     take_better_congestion_control(data_->fd());
 }

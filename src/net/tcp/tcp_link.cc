@@ -287,7 +287,9 @@ void TcpLink::tick() {
   streams.reserve(callers.size());
   for (const auto& caller : callers) streams.push_back(&caller->incoming());
   const std::size_t bound = shares_.bound(streams, now - std::exchange(ticked_, now));
-  for (const auto& caller : callers) caller->bound_incoming(bound);
+  for (const auto& caller : callers) {
+    caller->bound_incoming(caller->incoming().within_host ? 0 : bound);
+  }
 }
 
 std::string TcpLink::listen(const std::string& address, Acceptor acceptor) {

@@ -177,7 +177,7 @@ std::optional<TcpWay> way_of(int fd) {
   const bool knows_shortest = info.tcpi_min_rtt != 0 && info.tcpi_min_rtt < info.tcpi_rtt;
   return TcpWay{std::chrono::microseconds(info.tcpi_rtt),
                 std::chrono::microseconds(knows_shortest ? info.tcpi_min_rtt : info.tcpi_rtt),
-                info.tcpi_bytes_received};
+                info.tcpi_bytes_received, info.tcpi_advmss};
 }
 
 Error error_of_socket(const std::string& peer, int error_number) {

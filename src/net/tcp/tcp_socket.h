@@ -21,7 +21,8 @@ struct TcpWay {
   Duration round_trip{};  // smoothed
   /// The shortest round trip of the last minutes, which leaves out the time in queues.
   Duration shortest_round_trip{};
-  std::uint64_t received = 0;  // bytes, since the connection began
+  std::uint64_t received = 0;      // bytes, since the connection began
+  std::size_t longest_packet = 0;  // bytes that the other end may send at once; 0: not known
   /// True if the round trip is so short that the path must be within one cluster, where hardly any
   /// packets are lost.
   bool is_short() const { return shortest_round_trip <= std::chrono::milliseconds(10); }
