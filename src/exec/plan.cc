@@ -24,6 +24,7 @@
 #include "exec/plan_roots.h"
 #include "exec/value_memory.h"
 #include "exec/variable_reads.h"
+#include "graph/open_graph.h"
 #include "kernels/evaluate.h"
 #include "paceline/op.h"
 
@@ -174,6 +175,8 @@ class PlanMaker {
 
   std::unique_ptr<Plan> make() {
     rewrite_graph();
+    // Without a size, the large prime that stands for an open dimension would count as its size.
+    check_sized(open_inputs(*plan_->graph), {});
     reads_ = variable_reads(*plan_->graph, roots_.values(), variables_);
     reads_of_ = by_variable(reads_);
     const std::vector<Value> early = sparse_ids(reads_, specs_);

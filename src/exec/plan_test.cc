@@ -22,6 +22,17 @@ std::ptrdiff_t last(const std::vector<std::string>& lines, const std::string& li
   return lines.rend() - std::ranges::find(lines.rbegin(), lines.rend(), line) - 1;
 }
 
+// A number stands for an open dimension; a plan for that number would compute a huge batch.
+TEST_F(PlanTest, AGraphWhoseOpenDimensionHasNoSizeIsRefused) {
+  const Value x = graph_.input("x", {graph_.open("batch"), 3});
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { fetch({relu(x)}); }),
+              HasSubstr("nothing says the size of batch: input 'x' is float32 (batch,3)"));
+  // An input that nothing asks for may stay open.
+  graph_.input("unused", {graph_.open("time"), 3});
+  const Value y = graph_.input("y", {2, 3});
+  EXPECT_THAT(text(*fetch({relu(y)})), ElementsAre("relu"));
+}
+
 TEST_F(PlanTest, AVariableIsNeededJustBeforeItsFirstReader) {
   const Value x = graph_.input("x", {2, 3});
   const Value v = graph_.variable("v", {3, 3});
