@@ -10,32 +10,20 @@
 namespace paceline::testing {
 namespace {
 
-void decode_message(MessageType type, std::span<const std::byte> payload) {
+bool is_control(MessageType type) {
+  return is_control_for_ps(type) || is_control_from_coordinator(type) ||
+         is_control_for_worker(type) || is_control_for_peer(type);
+}
+
+// Decodes a message other than the control messages.
+void decode_data_message(MessageType type, std::span<const std::byte> payload) {
   StepBegin begin;
   StepEnd end;
   std::vector<std::uint32_t> pieces;
   std::vector<std::int32_t> rows;
   switch (type) {
-    case MessageType::kHello:
-      decode_hello(payload);
-      break;
-    case MessageType::kWelcome:
-      decode_welcome(payload);
-      break;
-    case MessageType::kDeclare: {
-      const Declare declare = decode_declare(payload);
-      // An accepted message must be unchanged after it was written and read again.
-      if (decode_declare(encode(declare)).pieces != declare.pieces) __builtin_trap();
-      break;
-    }
-    case MessageType::kJobState:
-      decode_job_state(payload);
-      break;
     case MessageType::kStepBegin:
       decode_step_begin(payload, begin);
-      break;
-    case MessageType::kStepDone:
-      decode_step_done(payload);
       break;
     case MessageType::kClip:
       decode_clip(payload);
@@ -50,29 +38,24 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
     case MessageType::kRoster:
       decode_roster(payload);
       break;
-    case MessageType::kRefuse:
-      decode_text(payload, type);
-      break;
     case MessageType::kPull:
       decode_pieces(payload, type, pieces);
       break;
     case MessageType::kPullRows:
       decode_rows(payload, type, rows);
       break;
-    case MessageType::kGroupStatus:
-    case MessageType::kPropose:
-    case MessageType::kAgree:
-    case MessageType::kForm:
-    case MessageType::kCollectiveBegin:
-    case MessageType::kSumsWhole:
-    case MessageType::kCommit:
-    case MessageType::kAskRecords:
-    case MessageType::kRecords:
-      decode_control(type, payload, 0);
-      break;
     default:
       decode_number(payload, type);
   }
+}
+
+void decode_message(MessageType type, std::span<const std::byte> payload) {
+  if (!is_control(type)) return decode_data_message(type, payload);
+  const ControlMessage message = decode_control(type, payload, 0);
+  if (type != MessageType::kDeclare) return;
+  // An accepted message must be unchanged after it was written and read again.
+  const Declare& declare = message.as<Declare>();
+  if (decode_declare(encode(declare)).pieces != declare.pieces) __builtin_trap();
 }
 
 // Decodes a message from a caller of `paceline probe`, or a server's answer.

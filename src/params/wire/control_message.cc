@@ -9,6 +9,28 @@
 namespace paceline {
 namespace {
 
+// Decodes the messages of collective_messages.h. A message of any other type has no payload.
+ControlMessage::Body decode_group_body(MessageType type, std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kGroupStatus:
+      return decode_group_status(payload);
+    case MessageType::kPropose:
+      return decode_proposal(payload);
+    case MessageType::kAgree:
+      return decode_agreement(payload);
+    case MessageType::kForm:
+      return decode_formation(payload);
+    case MessageType::kCollectiveBegin:
+      return decode_collective_begin(payload);
+    case MessageType::kSumsWhole:
+      return decode_step_mark(payload, "sums_whole");
+    case MessageType::kCommit:
+      return decode_step_mark(payload, "commit");
+    default:
+      return std::monostate();
+  }
+}
+
 ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> payload) {
   switch (type) {
     case MessageType::kHello:
@@ -58,22 +80,8 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
       return !payload.empty() && payload[0] == std::byte{1};
     case MessageType::kTaskState:
       return std::make_shared<const std::vector<std::byte>>(payload.begin(), payload.end());
-    case MessageType::kGroupStatus:
-      return decode_group_status(payload);
-    case MessageType::kPropose:
-      return decode_proposal(payload);
-    case MessageType::kAgree:
-      return decode_agreement(payload);
-    case MessageType::kForm:
-      return decode_formation(payload);
-    case MessageType::kCollectiveBegin:
-      return decode_collective_begin(payload);
-    case MessageType::kSumsWhole:
-      return decode_step_mark(payload, "sums_whole");
-    case MessageType::kCommit:
-      return decode_step_mark(payload, "commit");
     default:
-      return std::monostate();
+      return decode_group_body(type, payload);
   }
 }
 
