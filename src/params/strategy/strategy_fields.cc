@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace paceline {
 namespace {
@@ -50,10 +51,9 @@ struct Writer {
   }
 };
 
-}  // namespace
-
-std::span<const StrategyField> strategy_fields() {
-  static const std::vector<StrategyField> fields = {
+// The options by which ps tasks bound the lead of a worker and close rounds.
+std::vector<StrategyField> ps_fields() {
+  return {
       {.flag = "--staleness",
        .argument = "S",
        .help = "With ssp, the number of own steps by which a worker may be ahead of the slowest "
@@ -79,6 +79,11 @@ std::span<const StrategyField> strategy_fields() {
                            [](Strategy& strategy, int word) {
                              strategy.late = kLateContributions[std::size_t(word)];
                            }}},
+  };
+}
+
+std::vector<StrategyField> local_sgd_fields() {
+  return {
       {.flag = "--local-steps",
        .argument = "H",
        .help = "With local_sgd, the steps that each makes on its own between two "
@@ -122,6 +127,16 @@ std::span<const StrategyField> strategy_fields() {
                            [](const Strategy& strategy) { return int(strategy.outer_async); },
                            [](Strategy& strategy, int word) { strategy.outer_async = word == 1; }}},
   };
+}
+
+}  // namespace
+
+std::span<const StrategyField> strategy_fields() {
+  static const std::vector<StrategyField> fields = [] {
+    std::vector<StrategyField> all = ps_fields();
+    std::ranges::move(local_sgd_fields(), std::back_inserter(all));
+    return all;
+  }();
   return fields;
 }
 
