@@ -62,6 +62,20 @@ nb::dict slots_of(const OpenCheckpoint& reader, const std::string& name) {
   return slots;
 }
 
+// Returns a reader of the checkpoint that the path names, and a line about each newer checkpoint
+// that is not whole.
+nb::tuple open_checkpoint(const std::string& path) {
+  std::vector<std::string> said;
+  std::unique_ptr<OpenCheckpoint> reader;
+  {
+    const nb::gil_scoped_release released;
+    const ChosenCheckpoint chosen = find_checkpoint(path, WholeCheck::kSizes);
+    for (const FoundCheckpoint& torn : chosen.passed_over) said.push_back(passed_over_text(torn));
+    reader = std::make_unique<OpenCheckpoint>(chosen.path);
+  }
+  return nb::make_tuple(nb::cast(reader.release(), nb::rv_policy::take_ownership), said);
+}
+
 }  // namespace
 
 void bind_checkpoint(nb::module_& module) {
@@ -107,24 +121,8 @@ void bind_checkpoint(nb::module_& module) {
           nb::sig("def dlpack(self, name: str) -> typing.Any"))
       .def("slots", slots_of, nb::sig("def slots(self, name: str) -> dict[str, numpy.ndarray]"));
 
-  // Returns a reader of the checkpoint that the path names, and a line about each newer checkpoint
-  // that is not whole.
-  module.def(
-      "open_checkpoint",
-      [](const std::string& path) {
-        std::vector<std::string> said;
-        std::unique_ptr<OpenCheckpoint> reader;
-        {
-          const nb::gil_scoped_release released;
-          const ChosenCheckpoint chosen = find_checkpoint(path, WholeCheck::kSizes);
-          for (const FoundCheckpoint& torn : chosen.passed_over)
-            said.push_back(passed_over_text(torn));
-          reader = std::make_unique<OpenCheckpoint>(chosen.path);
-        }
-        return nb::make_tuple(nb::cast(reader.release(), nb::rv_policy::take_ownership), said);
-      },
-      nb::arg("path"),
-      nb::sig("def open_checkpoint(path: str) -> tuple[CheckpointReader, list[str]]"));
+  module.def("open_checkpoint", open_checkpoint, nb::arg("path"),
+             nb::sig("def open_checkpoint(path: str) -> tuple[CheckpointReader, list[str]]"));
 }
 
 }  // namespace paceline::python

@@ -118,9 +118,7 @@ Rule code_rule(const std::string& name, float learning_rate, const std::vector<s
   return rule;
 }
 
-}  // namespace
-
-void bind_rules(nb::module_& module) {
+void bind_base(nb::module_& module) {
   nb::class_<Rule>(
       module, "Rule",
       "A rule (optimizer): how a contribution g changes a variable w and its slots. It runs where "
@@ -144,7 +142,23 @@ void bind_rules(nb::module_& module) {
       .def("__hash__", [](const Rule& rule) {
         return nb::hash(nb::str(rule.name().data(), rule.name().size()));
       });
+}
 
+void bind_code_rule(nb::module_& module) {
+  module.def(
+      "code_rule", &code_rule, nb::arg("name"), nb::arg("learning_rate"), nb::arg("slots"),
+      nb::arg("apply"),
+      nb::sig(
+          "def code_rule(name: str, learning_rate: float, slots: collections.abc.Sequence[str], "
+          "apply: collections.abc.Callable[..., None]) -> Rule"),
+      "A rule that apply(value, slots, gradient, count) computes in this process: it changes the "
+      "arrays of value and slots, which are valid during the call alone.");
+}
+
+}  // namespace
+
+void bind_rules(nb::module_& module) {
+  bind_base(module);
   constexpr const char* kRate = "The learning rate.";
   bind_rule(module, "Sgd", "w ← w − learning_rate·g.",
             Field{"learning_rate", &Sgd::learning_rate, kRate});
@@ -200,14 +214,7 @@ void bind_rules(nb::module_& module) {
             Field{"decay", &Ema::decay, "The part of w that stays."});
   bind_rule<Add>(module, "Add", "w ← w + g.");
   bind_rule<Assign>(module, "Assign", "w ← g.");
-  module.def(
-      "code_rule", &code_rule, nb::arg("name"), nb::arg("learning_rate"), nb::arg("slots"),
-      nb::arg("apply"),
-      nb::sig(
-          "def code_rule(name: str, learning_rate: float, slots: collections.abc.Sequence[str], "
-          "apply: collections.abc.Callable[..., None]) -> Rule"),
-      "A rule that apply(value, slots, gradient, count) computes in this process: it changes the "
-      "arrays of value and slots, which are valid during the call alone.");
+  bind_code_rule(module);
 }
 
 }  // namespace paceline::python
