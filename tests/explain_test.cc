@@ -108,51 +108,63 @@ TEST_F(ExplainTest, SaysThatCheckpointsAreLate) {
   EXPECT_GT(told.value("checkpoints", "bytes_per_s").value_or(0), 0);
 }
 
-// A report is enough; nothing is run.
-TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
-  Report run;
-  run.model = "mlp";
-  run.strategy = "async";
-  run.flags = {{"--device", "sim"},  {"--sim-step-ms", "20"}, {"--ps", "1"},    {"--workers", "2"},
-               {"--lab-hosts", "3"}, {"--lab-gbps", "0.1"},   {"hidden", "256"}};
-  for (const char* const name : {"worker:0", "worker:1"}) {
-    TaskReport& worker = run.tasks.emplace_back();
-    worker.task = name;
-    worker.steps = 100;
-    worker.steps_per_s = 5;
+// Predicts runs that are distributed otherwise, from a report; nothing is run.
+class WhatIfTest : public ExplainTest {
+ protected:
+  WhatIfTest() {
+    run_.model = "mlp";
+    run_.strategy = "async";
+    run_.flags = {{"--device", "sim"}, {"--sim-step-ms", "20"}, {"--ps", "1"},
+                  {"--workers", "2"},  {"--lab-hosts", "3"},    {"--lab-gbps", "0.1"},
+                  {"hidden", "256"}};
+    for (const char* const name : {"worker:0", "worker:1"}) {
+      TaskReport& worker = run_.tasks.emplace_back();
+      worker.task = name;
+      worker.steps = 100;
+      worker.steps_per_s = 5;
+    }
   }
-  const std::string report = folder_.path("report.json");
-  write_report(report, run);
-  const auto what_if = [&](const std::string& changes) {
+  Finished what_if(const std::string& changes) {
+    const std::string report = folder_.path("report.json");
+    write_report(report, run_);
     return run_paceline({"explain", report, "--what-if", changes}, 60s);
-  };
+  }
+
+  Report run_;
+};
+
+TEST_F(WhatIfTest, PredictsARunThatIsDistributedOtherwise) {
   const Finished faster = what_if("gbps=1,wire=bfloat16");
   EXPECT_EQ(faster.status, 0) << faster.output;
   EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
   EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
   EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
-  // The prediction uses the speed of the run's machine, not of the one that runs the test.
-  run.expected = {.steps_per_s = 10, .low = 9, .high = 11, .limit = ""};
-  run.expected->machine = {{"cores", 2}, {"gflops", 100}, {"gbytes_per_s", 0.001}};
-  write_report(report, run);
-  EXPECT_THAT(what_if("gbps=10").output, HasSubstr("the limit would be: ps:0 applies rules"));
-  run.expected.reset();
   // Tasks stay on their hosts, unless the number of tasks changes.
-  run.flags[4] = {"--lab-place", "ps+1/1"};
-  write_report(report, run);
+  run_.flags[4] = {"--lab-place", "ps+1/1"};
   EXPECT_THAT(what_if("accumulate=1").output, HasSubstr("(1.00 ×)"));
   EXPECT_EQ(what_if("workers=4").status, 0);
-  for (TaskReport& worker : run.tasks) worker.steps_per_s.reset();
-  write_report(report, run);
+  for (TaskReport& worker : run_.tasks) worker.steps_per_s.reset();
   EXPECT_THAT(what_if("ps=2").output,
               HasSubstr("The run was too short to be timed. The predictor"));
-  // A report also has settings with their defaults, and some of these may not be given together.
-  run.model = "resnet";
-  run.flags.back() = {"depth", "20"};
-  run.flags.push_back({"units", "18"});
-  write_report(report, run);
+}
+
+// The prediction does not use the speed of the machine that runs the test.
+TEST_F(WhatIfTest, UsesTheSpeedOfTheRunsMachine) {
+  run_.expected = {.steps_per_s = 10, .low = 9, .high = 11, .limit = ""};
+  run_.expected->machine = {{"cores", 2}, {"gflops", 100}, {"gbytes_per_s", 0.001}};
+  EXPECT_THAT(what_if("gbps=10").output, HasSubstr("the limit would be: ps:0 applies rules"));
+}
+
+// A report also has settings with their defaults, and some of these may not be given together.
+TEST_F(WhatIfTest, TakesSettingsThatMayNotBeGivenTogether) {
+  run_.model = "resnet";
+  run_.flags.back() = {"depth", "20"};
+  run_.flags.push_back({"units", "18"});
   const Finished deep = what_if("ps=2");
   EXPECT_EQ(deep.status, 0) << deep.output;
+}
+
+TEST_F(WhatIfTest, RefusesWrongChanges) {
   EXPECT_THAT(what_if("pss=2").output, HasSubstr("--what-if pss=2: must be a change such as ps=2"));
   EXPECT_THAT(what_if("ps=2,ps=4").output, HasSubstr("--what-if ps=2,ps=4: ps is given twice"));
   for (const std::string list : {"ps=2,", ",ps=2", ","}) {
@@ -167,11 +179,12 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   }
   EXPECT_THAT(what_if("strategy=allreduce").output,
               HasSubstr("--what-if strategy=allreduce: --strategy allreduce needs a cluster"));
-  run.flags[2] = {"--ps-hosts", "a:1"};
-  write_report(report, run);
+}
+
+TEST_F(WhatIfTest, RefusesRunsThatItCannotPlaceOrBuild) {
+  run_.flags[2] = {"--ps-hosts", "a:1"};
   EXPECT_THAT(what_if("wire=bfloat16").output, HasSubstr("and this one had --ps-hosts"));
-  run.model = "mine";
-  write_report(report, run);
+  run_.model = "mine";
   EXPECT_THAT(what_if("ps=2").output, HasSubstr("--predict makes a program of one's own predict"));
 }
 
