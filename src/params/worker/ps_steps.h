@@ -1,10 +1,12 @@
-// WorkerContext: what the steps of all plans of one worker's store share.
+// The steps of one plan on a worker's store: which values a step asks for, and how its
+// contributions travel to the shards.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "exec/parameter_store.h"
 #include "params/protocol/value_requests.h"
 #include "params/worker/ps_connection.h"
 #include "params/worker/worker_driver.h"
@@ -12,7 +14,7 @@
 
 namespace paceline {
 
-/// One step thread uses it.
+/// What the steps of all plans of one worker's store share. One step thread uses it.
 struct WorkerContext {
   WorkerState& core;
   std::vector<std::unique_ptr<PsConnection>>& connections;
@@ -35,5 +37,11 @@ struct WorkerContext {
         "by " + connection(core.pieces_of(variable).front()).text());
   }
 };
+
+/// Returns the steps of a plan. `context` must outlive them. Throws kInvalidArgument when the plan
+/// updates a variable that is not trained. In rounds the store clips by `clip_norm`; otherwise the
+/// plan clips, if `clip_norm` is above 0.
+std::unique_ptr<StoreSteps> make_ps_steps(WorkerContext& context, const PlanBinding& plan,
+                                          float clip_norm);
 
 }  // namespace paceline
