@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "kernels/cpu/channel_rows.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "ops/image.h"
 #include "paceline/op.h"
 
@@ -68,7 +69,7 @@ class BatchNormRows : public Kernel {
   /// Calls f(first element, rows) for ranges of rows.
   template <typename F>
   void for_rows(const F& f) {
-    const std::int64_t grain = std::max<std::int64_t>(1, kRowsGrain / channels_);
+    const std::int64_t grain = std::max<std::int64_t>(1, kElementsGrain / channels_);
     pool_.parallel_for(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
       f(begin * channels_, end - begin);
     });
@@ -82,7 +83,6 @@ class BatchNormRows : public Kernel {
 
  private:
   static constexpr std::int64_t kSliceElements = 32 * 1024, kMostSlices = 64;
-  static constexpr std::int64_t kRowsGrain = 16 * 1024;  // elements
 
   std::size_t slice_bytes() const {
     return round_up(std::size_t(2 * channels_ + 1) * sizeof(double), kBufferAlignment);

@@ -2,13 +2,12 @@
 // plain loops for other types.
 #include "kernels/naive/cast.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/cpu/vector_cast.h"
 
 namespace paceline {
 
 namespace {
-
-constexpr std::int64_t kCastGrain = 16 * 1024;
 
 template <typename From, typename To>
 void run_vector_cast(const void* x, void* y, std::int64_t n) {
@@ -33,9 +32,10 @@ class CastKernel : public Kernel {
     const TensorView& x = call.inputs[0];
     const TensorView& y = call.outputs[0];
     const std::int64_t from = std::int64_t(size_of(x.dtype)), to = std::int64_t(size_of(y.dtype));
-    pool_.parallel_for(y.shape.elements(), kCastGrain, [&](std::int64_t begin, std::int64_t end) {
-      cast_(x.as<std::byte>() + begin * from, y.as<std::byte>() + begin * to, end - begin);
-    });
+    pool_.parallel_for(
+        y.shape.elements(), kElementsGrain, [&](std::int64_t begin, std::int64_t end) {
+          cast_(x.as<std::byte>() + begin * from, y.as<std::byte>() + begin * to, end - begin);
+        });
   }
 
  private:

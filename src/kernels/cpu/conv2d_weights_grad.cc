@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/conv2d_kernel.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace paceline {
@@ -41,7 +42,6 @@ class Conv2dWeightsGradKernel : public ConvKernel {
   }
 
  private:
-  static constexpr std::int64_t kSumGrain = 16 * 1024;
   // Each slice needs memory for its gradients. So there are many slices if the gradients are small,
   // and few if the gradients are so large that saving memory is worth more than sharing the work
   // evenly among threads.
@@ -111,7 +111,7 @@ class Conv2dWeightsGradKernel : public ConvKernel {
   // Adds all slices to the first one, including the padding after each array.
   void sum_slices(std::span<std::byte> scratch, std::size_t offset, std::size_t bytes) {
     auto* const sum = reinterpret_cast<float*>(scratch.data() + offset);
-    pool_.parallel_for(std::int64_t(bytes / sizeof(float)), kSumGrain,
+    pool_.parallel_for(std::int64_t(bytes / sizeof(float)), kElementsGrain,
                        [&](std::int64_t begin, std::int64_t end) {
                          for (std::size_t i = 1; i < calls_.size(); ++i) {
                            const float* slice = sum + i * slice_bytes() / sizeof(float);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "ops/axis.h"
 
 namespace paceline {
@@ -11,7 +12,6 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kLines = 256;  // lines summed together
-constexpr std::int64_t kCumulativeGrain = 16 * 1024;
 
 class CumulativeSumKernel : public Kernel {
  public:
@@ -29,7 +29,7 @@ class CumulativeSumKernel : public Kernel {
 
   void run(const KernelCall& call) override {
     const std::int64_t of_group = std::max<std::int64_t>(1, length_ * std::min(inner_, kLines));
-    pool_.parallel_for(outer_ * groups_, (kCumulativeGrain + of_group - 1) / of_group,
+    pool_.parallel_for(outer_ * groups_, (kElementsGrain + of_group - 1) / of_group,
                        [&](std::int64_t begin, std::int64_t end) {
                          for (std::int64_t i = begin; i < end; ++i) run_group(call, i);
                        });

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/cpu/vector_math.h"
 #include "paceline/op.h"
 #include "paceline/tensor.h"
@@ -80,9 +81,6 @@ void BroadcastLoop::add_dim(std::int64_t size, std::int64_t a_stride, std::int64
   b_strides_[last()] = b_stride;
 }
 
-// The fewest elements of a tile: waking a thread pays if its tile takes some 10 µs or more.
-constexpr std::int64_t kElementwiseGrain = 16 * 1024;
-
 class UnaryKernel : public Kernel {
  public:
   UnaryKernel(const Node& node, ThreadPool& pool)
@@ -93,7 +91,7 @@ class UnaryKernel : public Kernel {
   void run(const KernelCall& call) override {
     const float* x = call.inputs[0].as<float>();
     float* y = call.outputs[0].as<float>();
-    pool_.parallel_for(call.outputs[0].shape.elements(), kElementwiseGrain,
+    pool_.parallel_for(call.outputs[0].shape.elements(), kElementsGrain,
                        [&](std::int64_t begin, std::int64_t end) {
                          vector_unary(function_, parameter_, x + begin, y + begin, end - begin);
                        });
@@ -115,7 +113,7 @@ class BinaryKernel : public Kernel {
         pool_(pool) {}
 
   void run(const KernelCall& call) override {
-    pool_.parallel_for(loop_.elements(), kElementwiseGrain,
+    pool_.parallel_for(loop_.elements(), kElementsGrain,
                        [&](std::int64_t begin, std::int64_t end) { run_range(call, begin, end); });
   }
 
@@ -145,7 +143,7 @@ class BiasActivationKernel : public Kernel {
         pool_(pool) {}
 
   void run(const KernelCall& call) override {
-    pool_.parallel_for(loop_.elements(), kElementwiseGrain,
+    pool_.parallel_for(loop_.elements(), kElementsGrain,
                        [&](std::int64_t begin, std::int64_t end) { run_range(call, begin, end); });
   }
 

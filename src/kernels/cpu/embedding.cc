@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/index_check.h"
 
@@ -9,16 +10,13 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kEmbeddingGrain =
-    8192;  // the fewest elements for which waking a thread pays
-
 // The base class of kernels on rows of one size; it checks the ids of the rows.
 class RowCopyKernel : public Kernel {
  public:
   RowCopyKernel(const Node& node, ThreadPool& pool, const Shape& rows)
       : node_(node), pool_(pool), size_(1) {
     for (std::int64_t dim : rows.dims().subspan(1)) size_ *= dim;
-    grain_ = std::max<std::int64_t>(1, kEmbeddingGrain / std::max<std::int64_t>(size_, 1));
+    grain_ = std::max<std::int64_t>(1, kRowsGrain / std::max<std::int64_t>(size_, 1));
   }
 
  protected:

@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/cpu/norm_rows.h"
 #include "kernels/cpu/vector_math.h"
 #include "paceline/op.h"
@@ -10,9 +11,6 @@
 namespace paceline {
 
 namespace {
-
-constexpr std::int64_t kLayerNormGrain =
-    8192;  // the fewest elements for which waking a thread pays
 
 class LayerNormKernel : public Kernel {
  public:
@@ -23,8 +21,7 @@ class LayerNormKernel : public Kernel {
         pool_(pool) {}
 
   void run(const KernelCall& call) override {
-    const std::int64_t grain = (kLayerNormGrain + columns_ - 1) / columns_;
-    pool_.parallel_for(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(rows_, rows_grain(columns_), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) run_row(call, r);
     });
   }

@@ -9,6 +9,7 @@
 #include "base/copy_bytes.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "ops/axis.h"
 #include "paceline/op.h"
 #include "paceline/tensor.h"
@@ -52,7 +53,6 @@ class BoxCopy {
   Dim row_, column_;
 };
 
-constexpr std::int64_t kCopyGrain = 16 * 1024;
 // The columns of a transposed block: one cache line of floats.
 constexpr std::int64_t kCopyBlock = 16;
 Strides row_major_strides(const Shape& shape) {
@@ -123,7 +123,7 @@ void BoxCopy::run_as(T* to, const T* from, ThreadPool& pool) const {
   std::int64_t planes = 1;
   for (std::size_t d = 0; d < rank_; ++d) planes *= dims_[d].size;
   if (planes * row_.size * column_.size == 0) return;
-  const std::int64_t grain = std::max<std::int64_t>(1, kCopyGrain / column_.size);
+  const std::int64_t grain = std::max<std::int64_t>(1, kElementsGrain / column_.size);
   pool.parallel_for(planes * row_.size, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end;) {
       const std::int64_t plane = i / row_.size;

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "kernels/cpu/block_sum.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/cpu/loss_rows.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/index_check.h"
@@ -14,8 +15,6 @@
 namespace paceline {
 
 namespace {
-
-constexpr std::int64_t kLossGrain = 8192;  // the fewest elements for which waking a thread pays
 
 // The base of the loss and its gradient, which go through rows of logits and their labels.
 class LossKernel : public Kernel {
@@ -32,8 +31,7 @@ class LossKernel : public Kernel {
   void for_rows(const KernelCall& call, F&& f) {
     const std::span labels(call.inputs[1].as<std::int32_t>(), std::size_t(rows_));
     check_indices(node_, "label", labels, classes_);
-    const std::int64_t grain = (kLossGrain + classes_ - 1) / classes_;
-    pool_.parallel_for(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(rows_, rows_grain(classes_), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) f(r, labels[std::size_t(r)]);
     });
   }
@@ -193,7 +191,7 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
   }
 
   void add_parts(const KernelCall& call, float* total) const {
-    pool_.parallel_for(classes_, kLossGrain, [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(classes_, kRowsGrain, [&](std::int64_t begin, std::int64_t end) {
       std::fill(total + begin, total + end, 0.0f);
       for (std::int64_t i = 0; i < parts_; ++i) {
         vector_binary(BinaryFunction::kAdd, 0, {total + begin}, {part_of(call, i).sums + begin},
@@ -233,7 +231,7 @@ class MeanSquaredErrorGradKernel : public Kernel {
     const std::int64_t n = call.inputs[0].shape.elements();
     const float factor = *call.inputs[2].as<float>() * 2 / float(n);
     float* out = call.outputs[0].as<float>();
-    pool_.parallel_for(n, kLossGrain, [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(n, kRowsGrain, [&](std::int64_t begin, std::int64_t end) {
       scaled_difference(a + begin, b + begin, factor, out + begin, end - begin);
     });
   }

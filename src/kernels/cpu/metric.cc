@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/index_check.h"
 #include "kernels/ranking.h"
@@ -9,8 +10,6 @@ namespace paceline {
 
 namespace {
 
-std::int64_t grain_of(std::int64_t columns) { return (8192 + columns - 1) / columns; }
-
 class ArgMaxKernel : public Kernel {
  public:
   ArgMaxKernel(const Node&, ThreadPool& pool) : pool_(pool) {}
@@ -18,7 +17,7 @@ class ArgMaxKernel : public Kernel {
   void run(const KernelCall& call) override {
     const std::int64_t rows = call.inputs[0].shape[0], columns = call.inputs[0].shape[1];
     const float* x = call.inputs[0].as<float>();
-    pool_.parallel_for(rows, grain_of(columns), [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(rows, rows_grain(columns), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         call.outputs[0].as<std::int32_t>()[r] =
             std::int32_t(vector_arg_max(x + r * columns, columns));
@@ -43,7 +42,7 @@ class TopKAccuracyKernel : public Kernel {
     const std::span labels(call.inputs[1].as<std::int32_t>(), std::size_t(rows));
     check_indices(node_, "label", labels, columns);
     const std::span right(reinterpret_cast<unsigned char*>(call.scratch.data()), std::size_t(rows));
-    pool_.parallel_for(rows, grain_of(columns), [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(rows, rows_grain(columns), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         const std::int32_t label = labels[std::size_t(r)];
         right[std::size_t(r)] = among_largest(x + r * columns, columns, label, k_) ? 1 : 0;

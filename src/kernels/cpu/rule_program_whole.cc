@@ -10,6 +10,7 @@
 #include "graph/rule_program.h"
 #include "kernels/cpu/element_function.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/rule_kernel.h"
 #include "kernels/rule_scalars.h"
 
@@ -17,9 +18,6 @@ namespace paceline {
 namespace {
 
 using Extent = RuleProgram::Extent;
-
-// The fewest elements for which waking a thread pays.
-constexpr std::int64_t kWholeGrain = 16 * 1024;
 
 /// Memory for the results of steps, which a thread keeps for its next contributions. Getting the
 /// memory from the system anew, page by page, would take longer than a step.
@@ -134,7 +132,7 @@ class WholePass {
       return;
     }
     pool_.parallel_for(
-        extents_[j].elements(), kWholeGrain, [&](std::int64_t begin, std::int64_t end) {
+        extents_[j].elements(), kElementsGrain, [&](std::int64_t begin, std::int64_t end) {
           std::array<VectorOperand, 3> operands;
           for (std::size_t k = 0; k < step.operands.size(); ++k) {
             const bool repeats = extent(step.operands[k]).elements() == 1;
@@ -175,7 +173,7 @@ class WholePass {
 
   template <typename F>
   void for_all(F&& function) {
-    pool_.parallel_for(variable_.elements(), kWholeGrain,
+    pool_.parallel_for(variable_.elements(), kElementsGrain,
                        [&](std::int64_t begin, std::int64_t end) {
                          for (std::int64_t i = begin; i < end; ++i) function(i);
                        });

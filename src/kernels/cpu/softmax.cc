@@ -1,12 +1,11 @@
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/grains.h"
 #include "kernels/cpu/loss_rows.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace paceline {
 
 namespace {
-
-constexpr std::int64_t kSoftmaxGrain = 8192;  // the fewest elements for which waking a thread pays
 
 // The base of softmax and its gradient, which go through rows of the last dimension.
 class SoftmaxRows : public Kernel {
@@ -19,8 +18,7 @@ class SoftmaxRows : public Kernel {
  protected:
   template <typename F>
   void for_rows(const F& f) {
-    const std::int64_t grain = columns_ == 0 ? 1 : (kSoftmaxGrain + columns_ - 1) / columns_;
-    pool_.parallel_for(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(rows_, rows_grain(columns_), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) f(r * columns_);
     });
   }
