@@ -1,4 +1,4 @@
-// Weighted sums of numbers, in a fixed order.
+// Weighted sums of numbers, in a fixed order, and how many numbers are worth a thread.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,10 @@
 #include <vector>
 
 namespace paceline {
+
+/// The fewest numbers for which another thread helps: to add this many, or to apply a rule to them,
+/// takes some microseconds, as long as waking a thread.
+constexpr std::int64_t kNumbersGrain = 16 * 1024;
 
 /// sum[i] = weight · values[i].
 void scale(float weight, std::span<const float> values, float* sum);

@@ -8,19 +8,17 @@
 
 #include "paceline/error.h"
 #include "params/variable_arrays.h"
+#include "params/weighted_sum.h"
 
 namespace paceline {
 namespace {
 
 constexpr std::int32_t kNowhere = -1;
-// The fewest numbers for which another thread helps: adding this many takes some microseconds, as
-// long as waking a thread.
-constexpr std::int64_t kGrain = 16 * 1024;
 
 template <typename F>
 void for_ranges(ThreadPool* pool, std::int64_t n, F&& function) {
   if (pool == nullptr) return function(std::int64_t{0}, n);
-  pool->parallel_for(n, kGrain, function);
+  pool->parallel_for(n, kNumbersGrain, function);
 }
 
 }  // namespace

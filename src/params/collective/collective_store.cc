@@ -22,6 +22,7 @@
 #include "params/shard/not_finite.h"
 #include "params/shard/saved_variables.h"
 #include "params/variable_arrays.h"
+#include "params/weighted_sum.h"
 
 namespace paceline {
 namespace {
@@ -96,9 +97,6 @@ constexpr std::size_t kNoBucket = ~std::size_t{0};
 // Squares are summed in blocks of this many numbers, so the sum does not depend on the number of
 // threads.
 constexpr std::size_t kNormBlock = 64 * 1024;
-// The fewest numbers for which another thread helps: applying this many takes some microseconds, as
-// long as waking a thread.
-constexpr std::int64_t kApplyGrain = 16 * 1024;
 
 CollectiveSteps::CollectiveSteps(CollectiveDriver& driver, HeldVariables& variables,
                                  const CollectiveOptions& options, const ContributionLayout& layout,
@@ -366,7 +364,7 @@ void CollectiveSteps::apply_dense(std::size_t b, float clip_scale) {
       const std::size_t last = std::min(end, part.first + part.values.size());
       if (first >= last) continue;
       const float* const numbers = part.values.data() + (first - part.first);
-      pool().parallel_for(std::int64_t(last - first), kApplyGrain,
+      pool().parallel_for(std::int64_t(last - first), kNumbersGrain,
                           [&](std::int64_t from, std::int64_t to) {
                             memory.apply_range(step, std::int64_t(first - begin) + from,
                                                {numbers + from, std::size_t(to - from)});

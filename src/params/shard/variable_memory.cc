@@ -16,13 +16,10 @@
 #include "paceline/error.h"
 #include "params/shard/not_finite.h"
 #include "params/variable_arrays.h"
+#include "params/weighted_sum.h"
 
 namespace paceline {
 namespace {
-
-// The fewest numbers for which another thread helps: applying this many takes some microseconds, as
-// long as waking a thread.
-constexpr std::int64_t kGrain = 16 * 1024;
 
 [[noreturn]] void refuse(const VariableSpec& spec, const std::string& why) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("[variable {}] {}", spec.name, why));
@@ -329,7 +326,7 @@ void VariableMemory::apply(const UpdateScalars& scalars, const float* gradient, 
     ThreadPool alone(1);
     return apply_whole(step, gradient, pool != nullptr ? *pool : alone);
   }
-  for_ranges(pool, shape_.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+  for_ranges(pool, shape_.elements(), kNumbersGrain, [&](std::int64_t begin, std::int64_t end) {
     apply_range(step, begin, {gradient + begin, std::size_t(end - begin)});
   });
 }
@@ -340,7 +337,7 @@ void VariableMemory::apply_rows(const UpdateScalars& scalars, std::span<const st
   const RuleStep step = begin_contribution(scalars);
   const std::int64_t row_size = row_elements(spec_);
   const std::int64_t grain =
-      std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(row_size, 1));
+      std::max<std::int64_t>(1, kNumbersGrain / std::max<std::int64_t>(row_size, 1));
   for_ranges(pool, std::int64_t(ids.size()), grain, [&](std::int64_t begin, std::int64_t end) {
     apply_row_range(step, ids.subspan(std::size_t(begin), std::size_t(end - begin)),
                     gradient + begin * row_size);
