@@ -426,13 +426,6 @@ void Session::Impl::check_interrupt() {
 
 // The steps of a session: in a loop, or one at a time.
 
-namespace {
-
-// The longest wait for other workers between two checks for an interrupt (Ctrl-C).
-constexpr Duration kLookForInterruptEvery = std::chrono::milliseconds(250);
-
-}  // namespace
-
 bool Session::run(const std::function<void(Feed&)>& feed) {
   return impl_->guarded([&] {
     impl_->check_one_training();

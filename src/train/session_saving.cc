@@ -28,8 +28,6 @@ constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
 // The time within which workers of an all-reduce that are stopped together agree on the one that
 // saves.
 constexpr Duration kWaitForInterrupted = std::chrono::milliseconds(500);
-// Checks for an interrupt at this interval cost nothing, and end a wait soon after Ctrl-C.
-constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
 // The interval between two reads of a folder, which may be on a disk that several hosts share.
 constexpr std::chrono::seconds kLookForReportsEvery{2};
 
@@ -285,13 +283,13 @@ bool SessionSaving::saves_end(Deadline deadline) {
   JobControl& control = parts_.job.control();
   const bool any = control.any_worker_saves();
   if (!any && !parts_.cluster.is_chief()) return false;
-  while (!parts_.job.wait_all_done(Deadline::after(kLookForInterrupt)) && !deadline.passed()) {
+  while (!parts_.job.wait_all_done(Deadline::after(kLookForInterruptEvery)) && !deadline.passed()) {
     if (parts_.job.interrupted() && !any) break;
   }
   if (!any) return true;
   while (true) {
     const EndSave by =
-        control.wait_end_save(Deadline::after(kLookForInterrupt), !deadline.passed());
+        control.wait_end_save(Deadline::after(kLookForInterruptEvery), !deadline.passed());
     if (by != EndSave::kUnknown) return by == EndSave::kHere;
   }
 }

@@ -2,6 +2,7 @@
 // from one.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -20,6 +21,10 @@
 #include "train/train_loop.h"
 
 namespace paceline {
+
+/// The longest wait for other workers between two checks for an interrupt. The checks cost nothing,
+/// and the wait ends soon after Ctrl-C.
+constexpr Duration kLookForInterruptEvery = std::chrono::milliseconds(250);
 
 /// For the session's thread, between two steps.
 class SessionSaving {
