@@ -3,12 +3,25 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/philox.h"
 #include "paceline/graph.h"
-#include "train/normal_table.h"
 
 namespace paceline {
+
+/// Standard normal values at the cost of a table look-up: the quantiles of the normal distribution
+/// at 65,536 equally likely points, scaled to variance 1. A number of 16 bits from Philox chooses
+/// one of them. The table takes 256 KiB, and is made once.
+class NormalTable {
+ public:
+  NormalTable();
+  /// Fills `values` with numbers that depend on (key, step, element) only.
+  void fill(std::span<float> values, std::uint64_t key, std::uint64_t step) const;
+
+ private:
+  std::vector<float> quantiles_;
+};
 
 /// Any thread may call it.
 class InputNormals {

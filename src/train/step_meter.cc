@@ -1,15 +1,35 @@
 #include "train/step_meter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
+
+#include "base/quantile.h"
 
 namespace paceline {
 namespace {
 
+// The buckets of StepTimes.
+constexpr double kGrowth = 1.005;
+constexpr double kFirstMs = 1e-3;
+
 double seconds_of(Duration duration) { return double(duration.count()) * 1e-9; }
 
 }  // namespace
+
+void StepTimes::add(Duration step) {
+  const double ms = double(step.count()) * 1e-6;
+  const double bucket = ms > kFirstMs ? std::log(ms / kFirstMs) / std::log(kGrowth) : 0;
+  ++counts_[std::size_t(std::min(bucket, double(kBuckets - 1)))];
+  ++count_;
+}
+
+std::optional<double> StepTimes::quantile_ms(double share) const {
+  if (count_ == 0) return std::nullopt;
+  // The result is the middle of the bucket.
+  return kFirstMs * std::pow(kGrowth, double(bucket_of_quantile(counts_, count_, share)) + 0.5);
+}
 
 StepMeter::StepMeter(StepAccount& account, std::string unit)
     : account_(account), unit_(std::move(unit)) {

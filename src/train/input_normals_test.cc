@@ -1,4 +1,4 @@
-#include "train/normal_table.h"
+#include "train/input_normals.h"
 
 #include <gtest/gtest.h>
 
