@@ -20,6 +20,7 @@ namespace paceline::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -151,6 +152,39 @@ TEST_F(PredictTrialTest, StepsAreTimedFirstAndNoted) {
   EXPECT_EQ(noted.size(), usable_cores() > 1 ? 2u : 1u) << noted;
   for (const auto& pace : noted) EXPECT_GT(pace["seconds"].get<double>(), 0);
   EXPECT_THAT(predict({"--no-trial"}).output, HasSubstr("measured in an earlier run"));
+}
+
+TEST_F(PredictTrialTest, WorkersOfOneMachineTakeTheTimeOfStepsThatRanAtOnce) {
+  predict({});
+  const std::string path = file_of_paces();
+  nlohmann::json all = nlohmann::json::parse(std::ifstream(path));
+  if (usable_cores() > 1) {
+    std::vector<std::string> timed;
+    for (const auto& [name, pace] : all["paces"].items()) {
+      timed.push_back(name.substr(name.rfind(' ') + 1));
+    }
+    EXPECT_THAT(timed, Contains(fmt::format("1x{}", usable_cores())));
+  }
+  const std::string any = all["paces"].begin().key(), key = any.substr(0, any.rfind(' '));
+  const std::string hosts = folder_.path("hosts.toml"), json = folder_.path("ways.json");
+  write_text_file("the hosts", hosts, "[[host]]\ncores = 2\ndevices = 2\n");
+  const auto steps_of_two = [&](double seconds_at_once) {
+    const auto pace = [](double seconds) {
+      return nlohmann::json{{"seconds", seconds}, {"others_share", 0}};
+    };
+    all["paces"] = {{key + " 1", pace(0.01)}, {key + " 1x2", pace(seconds_at_once)}};
+    write_text_file("the paces", path, all.dump());
+    const Finished made = predict({"--hosts", hosts, "--no-trial", "--json", json, "--ps", "1",
+                                   "--workers", "2", "--strategy", "async"});
+    EXPECT_EQ(made.status, 0) << made.output;
+    const auto ways = nlohmann::json::parse(std::ifstream(json));
+    for (const auto& way : ways["ways"]) {
+      if (way["workers"] == 2) return way["steps_per_s"].get<double>();
+    }
+    ADD_FAILURE() << made.output;
+    return 0.0;
+  };
+  EXPECT_NEAR(steps_of_two(0.01) / steps_of_two(0.03), 3, 0.1);
 }
 
 TEST_F(PredictTrialTest, WithoutATrialTheIntervalIsWideAndTheLineSaysSo) {

@@ -24,24 +24,32 @@ std::string pace_key(const Plan& plan, DType precision) {
 
 namespace {
 
+std::string name_in_file(const std::string& key, const Pace& pace) {
+  const std::string copies = pace.copies > 1 ? fmt::format("x{}", pace.copies) : "";
+  return fmt::format("{} {}{}", key, pace.threads, copies);
+}
+
 // Versions that kept only a number may have measured it beside other programs, so such a number
 // does not count.
-std::optional<Pace> pace_of(int threads, const nlohmann::json& value) {
+std::optional<Pace> pace_of(int threads, int copies, const nlohmann::json& value) {
   const auto number = [&](const char* name) {
     const auto found = value.find(name);
     return found != value.end() && found->is_number() ? found->get<double>() : -1;
   };
-  if (threads <= 0 || !value.is_object()) return std::nullopt;
+  if (threads <= 0 || copies <= 0 || !value.is_object()) return std::nullopt;
   const Pace pace{threads, number("seconds"), number("others_share"),
-                  std::max(0.0, number("busy_cores"))};
+                  std::max(0.0, number("busy_cores")), copies};
   return pace.seconds > 0 && pace.others_share >= 0 ? std::optional(pace) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads) {
+std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads, int copies) {
+  const auto apart = [](int one, int other) {
+    return std::abs(std::log(double(one) / std::max(1, other)));
+  };
   const auto off = [&](const Pace& pace) {
-    return std::abs(std::log(double(pace.threads) / std::max(1, threads)));
+    return std::pair(apart(pace.threads, threads), apart(pace.copies, copies));
   };
   const auto nearest = std::ranges::min_element(paces, {}, off);
   return nearest == paces.end() ? std::nullopt : std::optional(*nearest);
@@ -54,7 +62,10 @@ std::vector<Pace> PaceCache::find(const std::string& key) const {
   if (!paces.is_object()) return found;
   for (const auto& [name, value] : paces.items()) {
     if (!name.starts_with(begin)) continue;
-    if (const auto pace = pace_of(std::atoi(name.c_str() + begin.size()), value)) {
+    const std::string threads = name.substr(begin.size());
+    const std::size_t times = threads.find('x');
+    const int copies = times < threads.size() ? std::atoi(threads.c_str() + times + 1) : 1;
+    if (const auto pace = pace_of(std::atoi(threads.c_str()), copies, value)) {
       found.push_back(*pace);
     }
   }
@@ -66,10 +77,10 @@ void PaceCache::keep(const std::string& key, const Pace& pace) const {
   file_.change([&](nlohmann::json paces) {
     const bool goes_on = paces.is_object() && paces.size() < kMost;
     if (!goes_on) paces = nlohmann::json::object();
-    const std::string name = fmt::format("{} {}", key, pace.threads);
+    const std::string name = name_in_file(key, pace);
     const auto kept = paces.find(name);
     const std::optional<Pace> known =
-        kept != paces.end() ? pace_of(pace.threads, *kept) : std::nullopt;
+        kept != paces.end() ? pace_of(pace.threads, pace.copies, *kept) : std::nullopt;
     const bool is_better = known && !is_beside_others(known->others_share);
     if (!is_better || !is_beside_others(pace.others_share)) {
       paces[name] = {{"seconds", pace.seconds}, {"others_share", pace.others_share}};

@@ -24,12 +24,13 @@ struct Pace {
   double seconds = 0;
   double others_share = 0;  // the share of that time in which other programs had the cores
   double busy_cores = 0;    // cores that other code kept busy; 0: kernels used all threads
+  int copies = 1;           // how many such steps ran at once, each on threads of its own
   bool operator==(const Pace&) const = default;
 };
 
-/// Returns the pace on the number of threads that is nearest to `threads` by ratio; nullopt if
-/// there are no paces.
-std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads);
+/// Returns the pace on the number of threads that is nearest to `threads` by ratio, and of those
+/// the one whose number of copies is nearest; nullopt if there are no paces.
+std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads, int copies = 1);
 
 /// Keeps paces. A pace that was measured beside other programs never replaces an undisturbed one.
 class PaceCache {
@@ -37,7 +38,7 @@ class PaceCache {
   /// Keeps nothing if the path is empty.
   explicit PaceCache(std::string path) : file_(std::move(path), "paces") {}
 
-  /// Returns the paces of the step, one for each number of threads.
+  /// Returns the paces of the step, one for each number of threads and copies.
   std::vector<Pace> find(const std::string& key) const;
   void keep(const std::string& key, const Pace& pace) const;
 

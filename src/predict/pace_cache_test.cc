@@ -73,6 +73,20 @@ TEST(PaceCacheTest, KeepsTheCoresThatOtherCodeKeptBusy) {
   EXPECT_EQ(nearest_pace(cache.find("a"), 2), waiting);
 }
 
+TEST(PaceCacheTest, StepsThatRanAtOnceAreOtherPaces) {
+  const TemporaryFolder folder;
+  const PaceCache cache(folder.path() + "/pace.json");
+  const Pace alone{.threads = 1, .seconds = 0.5},
+      of_four{.threads = 1, .seconds = 0.75, .copies = 4};
+  cache.keep("a", alone);
+  cache.keep("a", of_four);
+  cache.keep("a", {.threads = 4, .seconds = 0.2});
+  EXPECT_EQ(cache.find("a").size(), 3u);
+  EXPECT_EQ(nearest_pace(cache.find("a"), 1), alone);
+  EXPECT_EQ(nearest_pace(cache.find("a"), 1, 4), of_four);
+  EXPECT_EQ(nearest_pace(cache.find("a"), 1, 3), of_four);
+}
+
 TEST(PaceCacheTest, OfAVersionThatDidNotNoteWhatRanBesideItIsNone) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/pace.json";

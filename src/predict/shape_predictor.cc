@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <initializer_list>
 #include <memory>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/cores.h"
@@ -57,12 +59,14 @@ struct TrialPace {
   int steps = 0;
 };
 
-/// Makes steps in this process on all threads of the device. Makes at least one step, and no step
-/// that would end after `seconds`; keeps no result. Inputs of float32 are standard normal numbers,
-/// row ids are drawn from all rows, and all other inputs are 0. Throws kInvalidArgument if the step
-/// needs more memory than this machine has, and passes on errors of ops that refuse such inputs.
+/// Makes steps in this process on all threads of the device, in several copies at once, as workers
+/// of one machine do: they share its memory and its caches. Each copy makes at least one step, and
+/// no step that would end after `seconds`; keeps no result. Inputs of float32 are standard normal
+/// numbers, row ids are drawn from all rows, and all other inputs are 0. Throws kInvalidArgument if
+/// the steps need more memory than this machine has, and passes on errors of ops that refuse such
+/// inputs.
 TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> specs,
-                     const DeviceOptions& device, double seconds);
+                     const DeviceOptions& device, int copies, double seconds);
 
 constexpr std::uint64_t kTrialSeed = 1;
 
@@ -73,12 +77,13 @@ double queued_so_far() { return queued_seconds(calling_thread()).value_or(0); }
 class TrialSteps {
  public:
   TrialSteps(const PlanRequest& request, std::span<const VariableSpec> specs,
-             const DeviceOptions& options)
+             const DeviceOptions& options, int copies)
       : graph_(*request.graph),
         device_(make_device(options, clock_)),
         plan_(make_plan(request, specs, *device_)),
         rates_(specs, request.training) {
-    check_fits_machine("a step of it needs", step_work(*plan_, specs).memory());
+    check_fits_machine(copies == 1 ? "a step of it needs" : "its steps at once need",
+                       copies * step_work(*plan_, specs).memory());
     store_ = make_local_store({specs.begin(), specs.end()}, &device_->threads(), &account_);
     store_->write(values_of(specs), 0);
     locals_ = std::make_unique<LocalMemory>(graph_, *device_);
@@ -181,8 +186,26 @@ class TrialSteps {
 };
 
 TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> specs,
-                     const DeviceOptions& device, double seconds) {
-  return TrialSteps(request, specs, device).make(seconds);
+                     const DeviceOptions& device, int copies, double seconds) {
+  std::vector<std::unique_ptr<TrialSteps>> trials;
+  for (int copy = 0; copy < copies; ++copy) {
+    trials.push_back(std::make_unique<TrialSteps>(request, specs, device, copies));
+  }
+  std::vector<std::future<TrialPace>> made;
+  for (int copy = 1; copy < copies; ++copy) {
+    made.push_back(std::async(std::launch::async,
+                              [&, copy] { return trials[std::size_t(copy)]->make(seconds); }));
+  }
+  TrialPace all = trials[0]->make(seconds);
+  for (std::future<TrialPace>& each : made) {
+    const TrialPace other = each.get();
+    all.pace.seconds += other.pace.seconds;
+    all.pace.others_share = std::max(all.pace.others_share, other.pace.others_share);
+    all.steps += other.steps;
+  }
+  all.pace.seconds /= copies;
+  all.pace.copies = copies;
+  return all;
 }
 
 constexpr int kMostSimulated = 8;   // workers whose devices are simulated
@@ -235,6 +258,15 @@ double seconds_by_costs(const Plan& plan, const Roof& roof) {
     seconds += std::max(cost.flops / roof.flops_per_s, bytes / roof.bytes_per_s);
   }
   return seconds / kKernelsOfRoof;
+}
+
+// Of this many devices with so many threads each, returns how many have cores of their own at once.
+int copies_at_once(int cores, int threads, int devices) {
+  return std::clamp(devices, 1, std::max(1, cores / std::max(1, threads)));
+}
+
+bool is_of_same_threads(const std::optional<Pace>& one, const Pace& other) {
+  return one && one->threads == other.threads && one->copies == other.copies;
 }
 
 bool launches(const Cluster& cluster) { return cluster.process == Cluster::Process::kLauncher; }
@@ -427,11 +459,12 @@ bool ShapePredictor::are_threads_told() const {
 void ShapePredictor::learn_kernels() {
   const std::string key = pace_key(*shared_, cluster_.train.precision);
   paces_ = this_pace_cache().find(key);
-  std::vector<int> missing;
-  for (const int threads : threads_to_time()) {
-    const std::optional<Pace> known = nearest_pace(paces_, threads);
-    const bool is_known = known && known->threads == threads;
-    if (!is_known || is_beside_others(known->others_share)) missing.push_back(threads);
+  std::vector<Pace> missing;
+  for (const Pace& pace : paces_to_time()) {
+    const std::optional<Pace> known = nearest_pace(paces_, pace.threads, pace.copies);
+    if (!is_of_same_threads(known, pace) || is_beside_others(known->others_share)) {
+      missing.push_back(pace);
+    }
   }
   if (options_.trial && !missing.empty()) time_kernels(key, missing);
   const std::optional<Pace> known = nearest_pace(paces_, threads(1));
@@ -440,38 +473,47 @@ void ShapePredictor::learn_kernels() {
                                                          : KernelsFrom::kSteps;
 }
 
-// Returns the numbers of threads with which to time steps: those of a worker that is alone, those
-// of each of its towers, and one. Several workers on a machine have a number in between.
-std::vector<int> ShapePredictor::threads_to_time() const {
-  const int all = are_threads_told() ? cluster_.threads : usable_cores();
-  const std::set<int, std::greater<>> threads = {all, std::max(1, all / cluster_.towers), 1};
-  return {threads.begin(), threads.end()};
+// Returns the numbers of threads, and of copies at once, with which to time steps: those of a
+// worker that is alone, those of its towers, and one thread for each core. Several workers on a
+// machine have numbers in between.
+std::vector<Pace> ShapePredictor::paces_to_time() const {
+  const int cores = usable_cores(), all = are_threads_told() ? cluster_.threads : cores;
+  const int of_tower = std::max(1, all / cluster_.towers);
+  std::set<std::pair<int, int>, std::greater<>> wanted;
+  wanted.emplace(all, 1);
+  wanted.emplace(of_tower, copies_at_once(cores, of_tower, cluster_.towers));
+  wanted.emplace(1, copies_at_once(cores, 1, cores));
+  std::vector<Pace> paces;
+  for (const auto& [threads, copies] : wanted) {
+    paces.push_back({.threads = threads, .copies = copies});
+  }
+  return paces;
 }
 
-// Times the kernels with these numbers of threads, the largest first. Once some steps are timed,
-// leaves out numbers with which a step would take too long.
-void ShapePredictor::time_kernels(const std::string& key, std::span<const int> of_threads) {
+// Times the kernels with these numbers of threads and copies, the largest first. Once some steps
+// are timed, leaves out numbers with which a step would take too long.
+void ShapePredictor::time_kernels(const std::string& key, std::span<const Pace> missing) {
   constexpr double kSeconds = 2;
   PlanRequest request = step_.request;
   request.rewrite = rewrite_to(cluster_.train.precision);
   request.stream_updates = true;
   DeviceOptions device = worker_device(cluster_);
   try {
-    for (const int threads : of_threads) {
-      const std::optional<Pace> known = nearest_pace(paces_, threads);
-      const double each = known ? known->seconds * known->threads / threads : 0;
-      if (2 * each > kSeconds / double(of_threads.size()) && timed_ > 0) continue;
-      device.threads = threads;
+    for (const Pace& wanted : missing) {
+      const std::optional<Pace> known = nearest_pace(paces_, wanted.threads, wanted.copies);
+      const double each = known ? known->seconds * known->threads / wanted.threads : 0;
+      if (2 * each > kSeconds / double(missing.size()) && timed_ > 0) continue;
+      device.threads = wanted.threads;
       const TrialPace made =
-          time_steps(request, specs_, device, kSeconds / double(of_threads.size()));
+          time_steps(request, specs_, device, wanted.copies, kSeconds / double(missing.size()));
       timed_ += made.steps;
-      if (known && known->threads == threads && !is_beside_others(made.pace.others_share)) {
-        print_text(stderr,
-                   fmt::format("Discards the time of its steps on {}, measured {}: they were "
-                               "timed anew\n",
-                               counted(threads, "thread"), beside_others(known->others_share)));
+      if (is_of_same_threads(known, wanted) && !is_beside_others(made.pace.others_share)) {
+        print_text(stderr, fmt::format("Discards the time of its steps on {}, measured {}: they "
+                                       "were timed anew\n",
+                                       counted(wanted.threads, "thread"),
+                                       beside_others(known->others_share)));
       }
-      std::erase_if(paces_, [&](const Pace& pace) { return pace.threads == threads; });
+      std::erase_if(paces_, [&](const Pace& pace) { return is_of_same_threads(pace, wanted); });
       paces_.push_back(made.pace);
       this_pace_cache().keep(key, made.pace);
     }
@@ -498,9 +540,9 @@ std::string ShapePredictor::kernels_in_words(const std::optional<Pace>& pace) co
 // Returns the kernels' time on these threads. Of the measured time, the part that FLOPs and bytes
 // explain is scaled to these threads and to the worker's host. The rest, such as the start of each
 // kernel, stays.
-double ShapePredictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
+double ShapePredictor::kernel_seconds(const Plan& plan, const Roof& roof,
+                                      const std::optional<Pace>& known) const {
   const double there = seconds_by_costs(plan, roof);
-  const std::optional<Pace> known = nearest_pace(paces_, threads);
   if (!known) return there;
   const double here = seconds_by_costs(plan, roof_of(here_, known->threads));
   if (here <= 0) return known->seconds;
@@ -546,8 +588,10 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
   }
   pace.threads = std::max(1, threads / of.towers);
   pace.roof = roof_of(worker_host(), pace.threads);
-  pace.step_seconds = kernel_seconds(plan, pace.roof, pace.threads);
-  const std::optional<Pace> known = nearest_pace(paces_, pace.threads);
+  const int copies =
+      copies_at_once(int(worker_host().cores), pace.threads, of.workers_on_machine * of.towers);
+  const std::optional<Pace> known = nearest_pace(paces_, pace.threads, copies);
+  pace.step_seconds = kernel_seconds(plan, pace.roof, known);
   if (known && known->busy_cores > 0) pace.busy = std::min(1.0, known->busy_cores / pace.threads);
   return pace;
 }

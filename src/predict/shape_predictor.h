@@ -70,11 +70,11 @@ class ShapePredictor {
   int workers_on_own_machine() const;
   int threads(int workers_on_machine) const;
   DevicePace pace(const Plan& plan, const StepOf& of) const;
-  double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
+  double kernel_seconds(const Plan& plan, const Roof& roof, const std::optional<Pace>& known) const;
   bool are_threads_told() const;
   void learn_kernels();
-  std::vector<int> threads_to_time() const;
-  void time_kernels(const std::string& key, std::span<const int> of_threads);
+  std::vector<Pace> paces_to_time() const;
+  void time_kernels(const std::string& key, std::span<const Pace> missing);
   std::string kernels_in_words(const std::optional<Pace>& pace) const;
 
   const PredictedStep step_;
