@@ -15,7 +15,7 @@ struct HostRate {
   const char* name;
   double PredictedHost::*rate;
 };
-constexpr std::array<HostRate, 13> kRates = {
+constexpr std::array<HostRate, 17> kRates = {
     {{"flops_per_s", &PredictedHost::flops_per_s},
      {"bytes_per_s", &PredictedHost::bytes_per_s},
      {"thread_bytes_per_s", &PredictedHost::thread_bytes_per_s},
@@ -27,6 +27,10 @@ constexpr std::array<HostRate, 13> kRates = {
      {"core_tcp_send_bytes_per_s", &PredictedHost::core_tcp_send_bytes_per_s},
      {"core_tcp_receive_bytes_per_s", &PredictedHost::core_tcp_receive_bytes_per_s},
      {"cipher_bytes_per_s", &PredictedHost::cipher_bytes_per_s},
+     {"tcp_message_s", &PredictedHost::tcp_message_s},
+     {"tcp_trip_s", &PredictedHost::tcp_trip_s},
+     {"shm_message_s", &PredictedHost::shm_message_s},
+     {"shm_trip_s", &PredictedHost::shm_trip_s},
      {"core_trip_s", &PredictedHost::core_trip_s},
      {"others_share", &PredictedHost::others_share}}};
 

@@ -41,6 +41,8 @@ struct DescribedHosts {
 ///     tcp_send_gbytes_per_s = 5     # of one core; also tcp_receive_gbytes_per_s
 ///     core_tcp_send_gbytes_per_s = 6  # between two tasks on one core; also core_tcp_receive_…
 ///     cipher_gbytes_per_s = 8       # of one core, where links are encrypted
+///     tcp_message_us = 8            # of a core at each end of a small message; also
+///     shm_message_us tcp_trip_us = 40              # until it is handled; also shm_trip_us
 ///     core_trip_ns = 50             # the time of a word from one core to another
 ///     devices = 2                   # workers that fit; default 1
 ///     gbps = 1                      # of its link, each way; default: no limit

@@ -158,6 +158,10 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
                            .core_tcp_send_bytes_per_s = 7e9,
                            .core_tcp_receive_bytes_per_s = 8e9,
                            .cipher_bytes_per_s = 6e9,
+                           .tcp_message_s = 8e-6,
+                           .tcp_trip_s = 40e-6,
+                           .shm_message_s = 4e-6,
+                           .shm_trip_s = 20e-6,
                            .core_trip_s = 50e-9};
   const MemoryFile file;
   write_text_file("the roof", file.path(), roof_file_text(host));
@@ -174,6 +178,10 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
   EXPECT_THAT(read.core_tcp_send_bytes_per_s, DoubleNear(7e9, 1e6));
   EXPECT_THAT(read.core_tcp_receive_bytes_per_s, DoubleNear(8e9, 1e6));
   EXPECT_THAT(read.cipher_bytes_per_s, DoubleNear(6e9, 1e6));
+  EXPECT_THAT(read.tcp_message_s, DoubleNear(8e-6, 1e-8));
+  EXPECT_THAT(read.tcp_trip_s, DoubleNear(40e-6, 1e-8));
+  EXPECT_THAT(read.shm_message_s, DoubleNear(4e-6, 1e-8));
+  EXPECT_THAT(read.shm_trip_s, DoubleNear(20e-6, 1e-8));
   EXPECT_THAT(read.core_trip_s, DoubleNear(50e-9, 1e-10));
 }
 

@@ -23,6 +23,7 @@
 #include "predict/cipher_rate.h"
 #include "predict/core_trip.h"
 #include "predict/hosts_file.h"
+#include "predict/message_cost.h"
 #include "predict/roof.h"
 #include "run/report/circumstances.h"
 
@@ -267,6 +268,8 @@ PredictedHost measured_host() {
   const TcpMeter tcp(meter.memory());
   const TcpRates between = tcp.measure(StreamEnds::kOnTwoCores);
   const TcpRates within = tcp.measure(StreamEnds::kOnOneCore);
+  const MessageCost over_tcp = measured_message_cost("tcp");
+  const MessageCost over_shm = measured_message_cost("shm");
   return {.name = "this machine",
           .cores = double(cores),
           .flops_per_s = all.flops_per_s,
@@ -280,6 +283,10 @@ PredictedHost measured_host() {
           .core_tcp_send_bytes_per_s = within.send,
           .core_tcp_receive_bytes_per_s = within.receive,
           .cipher_bytes_per_s = measured_cipher_rate(),
+          .tcp_message_s = over_tcp.core_s,
+          .tcp_trip_s = over_tcp.trip_s,
+          .shm_message_s = over_shm.core_s,
+          .shm_trip_s = over_shm.trip_s,
           .core_trip_s = core_trip_seconds(),
           .others_share = all.others_share};
 }

@@ -617,9 +617,23 @@ TransportCosts costs_of(const PredictedJob& job, const SimulatedCluster& cluster
           costs.receive_s_per_byte);
   slowest(&PredictedHost::cipher_bytes_per_s, &PredictedHost::cipher_bytes_per_s,
           costs.cipher_s_per_byte);
+  const auto most = [&](double PredictedHost::*cost) {
+    return (*std::ranges::max_element(job.hosts, {}, cost)).*cost;
+  };
+  const auto message = [&](double PredictedHost::*core, double PredictedHost::*trip, double frame_s,
+                           double& message_s, double& wake_s) {
+    if (most(core) == 0) return;
+    message_s = std::max(0.0, most(core) - frame_s);
+    wake_s = std::max(0.0, most(trip) - 2 * most(core));
+  };
+  message(&PredictedHost::tcp_message_s, &PredictedHost::tcp_trip_s, costs.frame_s, costs.message_s,
+          costs.wake_s);
+  message(&PredictedHost::shm_message_s, &PredictedHost::shm_trip_s, costs.shared_frame_s,
+          costs.shared_message_s, costs.shared_wake_s);
   for (double* const cost :
        {&costs.send_s_per_byte, &costs.receive_s_per_byte, &costs.cipher_s_per_byte, &costs.frame_s,
-        &costs.shared_frame_s, &costs.hand_over_s, &costs.wake_s, &costs.step_s}) {
+        &costs.shared_frame_s, &costs.hand_over_s, &costs.message_s, &costs.shared_message_s,
+        &costs.wake_s, &costs.shared_wake_s, &costs.step_s}) {
     *cost *= crowd.slowdown();
   }
   return costs;

@@ -55,6 +55,10 @@ struct PredictedHost {
   double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
   // The bytes per second that a core encrypts or decrypts; 0: encrypting takes no time.
   double cipher_bytes_per_s = 0;
+  // The cost of a small message between two tasks of the host, over TCP and through shared memory:
+  // the time of a core at each end, and the time until the receiver has handled it. 0:
+  // TransportCosts decides.
+  double tcp_message_s = 0, tcp_trip_s = 0, shm_message_s = 0, shm_trip_s = 0;
   double core_trip_s = 0;          // the time of a word from one core to another; 0: not known
   double others_share = 0;         // the share of measuring time in which other programs had cores
   int devices = 1;                 // the number of workers that fit

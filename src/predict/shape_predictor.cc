@@ -238,6 +238,8 @@ void take_rates(PredictedHost& host, const PredictedHost& like) {
     take({&PredictedHost::tcp_receive_bytes_per_s, &PredictedHost::core_tcp_receive_bytes_per_s});
   }
   take({&PredictedHost::cipher_bytes_per_s});
+  if (host.tcp_message_s == 0) take({&PredictedHost::tcp_message_s, &PredictedHost::tcp_trip_s});
+  if (host.shm_message_s == 0) take({&PredictedHost::shm_message_s, &PredictedHost::shm_trip_s});
 }
 
 WireForm wire_of(const Cluster& cluster) {

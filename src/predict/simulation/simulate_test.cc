@@ -206,6 +206,28 @@ TEST(SimulateTest, ARingReceivesAndThenSums) {
   EXPECT_THAT(step_s(20e-3 / 8.4e6) - step_s(0), AllOf(Gt(10e-3), Lt(20e-3)));
 }
 
+// A round trip of a step and its answer passes each end twice at least.
+TEST(SimulateTest, ASmallMessageCostsBothEndsAsOverItsKindOfLink) {
+  const SimulatedStep step = two_layers();
+  const auto step_s = [&](bool share_memory, double tcp_s, double shared_s) {
+    SimulatedCluster cluster = one_host(1, 1);
+    cluster.share_memory = share_memory;
+    TransportCosts costs = free_of_cost();
+    costs.message_s = tcp_s;
+    costs.shared_message_s = shared_s;
+    return 1 /
+           simulate({.step = &step, .cluster = cluster, .strategy = {"async"}, .costs = costs})
+               .steps_per_s;
+  };
+  for (const bool share_memory : {false, true}) {
+    const double free = step_s(share_memory, 0, 0);
+    const double charged = share_memory ? step_s(true, 0, 1e-3) : step_s(false, 1e-3, 0);
+    EXPECT_THAT(charged - free, AllOf(Gt(3.9e-3), Lt(12e-3))) << share_memory;
+    const double of_others = share_memory ? step_s(true, 1e-3, 0) : step_s(false, 0, 1e-3);
+    EXPECT_THAT(of_others, DoubleNear(free, 1e-9)) << share_memory;
+  }
+}
+
 TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
   const SimulatedStep step = two_layers();
   const SimulatedSpeed speed = simulate_free(step, hosts(0, 4, 100e6), "allreduce");

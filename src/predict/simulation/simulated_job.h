@@ -87,7 +87,11 @@ struct TransportCosts {
   double bytes_to_sum(double bytes, double contributions) const {
     return bytes * contributions / contributions_of_rules;
   }
-  double wake_s = 30e-6;   // the time until a sleeping thread continues
+  // The time of each end for messages that are sent together, beside that of their frames: the call
+  // that sends or receives them, and the switch to the thread that waits for them.
+  double message_s = 0, shared_message_s = 0;
+  // The time until a sleeping thread continues.
+  double wake_s = 30e-6, shared_wake_s = 30e-6;
   double step_s = 100e-6;  // the time of a step of several tasks, beside kernels and messages
   /// The time of a step of one process outside kernels: reports of mlp, whose steps take 0.19 ms,
   /// suggest 1 to 3 us.

@@ -75,9 +75,12 @@ void Transport::send_some(int number) {
     frames.push_back(std::move(stream.queue.front()));
     stream.queue.pop_front();
   }
+  const double together = stream.shared ? costs_.shared_message_s : costs_.message_s;
+  frames.front().unpack_s += together;
   const double each = stream.shared ? costs_.shared_frame_s : costs_.frame_s;
   const double per_byte = stream.shared ? 0 : costs_.send_s_per_byte + stream.cipher_s_per_byte;
-  const SimulatedWork work{.core_seconds = messages * each + double(bytes) * per_byte + packing};
+  const SimulatedWork work{.core_seconds =
+                               together + messages * each + double(bytes) * per_byte + packing};
   machine_of(stream.from).run(work, [this, number, frames = std::move(frames)]() mutable {
     sent(number, std::move(frames));
   });
@@ -102,7 +105,7 @@ void Transport::sent(int number, std::vector<SimulatedFrame> frames) {
     if (it.network >= 0) {
       network_.send(it.network, bytes, deliver_all);
     } else {
-      time_.after(span_of(costs_.wake_s), deliver_all);
+      time_.after(span_of(it.shared ? costs_.shared_wake_s : costs_.wake_s), deliver_all);
     }
     it.sending = false;
     if (it.sent) it.sent(payload);

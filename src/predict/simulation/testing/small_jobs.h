@@ -56,6 +56,7 @@ inline TransportCosts free_of_cost() {
           .shared_frame_s = 0,
           .hand_over_s = 0,
           .wake_s = 0,
+          .shared_wake_s = 0,
           .step_s = 0};
 }
 
