@@ -31,7 +31,6 @@
 #include "bench/link_rates.h"
 #include "bench/peer_process.h"
 #include "bench/recorder.h"
-#include "bench/reduced_sizes.h"
 #include "bench/reducer.h"
 #include "bench/reducing_group.h"
 #include "bench/roof.h"
@@ -51,6 +50,27 @@
 
 namespace paceline::bench {
 namespace {
+
+// The sizes and groups for which the case `collectives` measures each engine.
+struct ReducedSize {
+  const char* name;
+  std::size_t bytes;
+};
+constexpr ReducedSize kReducedSizes[] = {{"4 KB", 4 << 10},
+                                         {"64 KB", 64 << 10},
+                                         {"1 MB", 1 << 20},
+                                         {"16 MB", 16 << 20},
+                                         {"75 MB", 75'000'000}};
+constexpr int kReducingMembers[] = {2, 4};
+/// A figure is the mean of as many reductions as take at least this time together, but of at most
+/// kMostReductions.
+constexpr double kLeastReducingSeconds = 0.1;
+constexpr int kMostReductions = 10'000;
+
+/// Returns a name such as "75 MB between 2, shm".
+std::string reduction_name(const ReducedSize& size, int members, const std::string& engine) {
+  return fmt::format("{} between {}, {}", size.name, members, engine);
+}
 
 // The times of all-reduces by MPI.
 
