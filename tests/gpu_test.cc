@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/text_file.h"
+#include "checkpoint/input_file.h"
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -142,6 +144,27 @@ TEST_F(Gpu, WithoutAGpuASentenceSaysWhatToDo) {
               AllOf(HasSubstr("cuda:0 Fake GPU, 1024 MiB, sm_90"), HasSubstr("cuda:1 Fake GPU")));
   EXPECT_THAT(run({"FAKE_CUDA_VERSION=12040"}, {"version"}).output,
               HasSubstr("GPUs: the driver knows CUDA 12.4, and 13.0 is needed"));
+}
+
+TEST_F(Gpu, ItsRoofIsMeasuredAndWrittenBesideThatOfTheHost) {
+  const std::string file = folder_.path("roof.toml");
+  const Finished made = run({"FAKE_CUDA_DEVICES=2"}, {"roof", "--device", "cuda:1", "--out", file});
+  ASSERT_EQ(made.status, 0) << made.output;
+  const std::string text = read_text(file, 1 << 16);
+  EXPECT_THAT(text, AllOf(HasSubstr("[[host]]\nname = "), HasSubstr("\ncores = "),
+                          HasSubstr("\n[host.device]\nname = \"Fake GPU\"\ngflops = "),
+                          HasSubstr("\nlaunch_us = "), HasSubstr("\ndownload_gbytes_per_s = ")));
+}
+
+TEST_F(Gpu, TheRoofOfOneThatIsNotThereIsRefused) {
+  const Finished none = run({"FAKE_CUDA_DEVICES=0"}, {"roof", "--device", "cuda"});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.output, HasSubstr("--device cuda: the driver finds no GPU"));
+  for (const char* device : {"cpu", "sim", "gpu", "cuda:x"}) {
+    const Finished other = run({}, {"roof", "--device", device});
+    EXPECT_EQ(other.status, 2);
+    EXPECT_THAT(other.output, HasSubstr("must be cuda or cuda:N")) << device;
+  }
 }
 
 TEST_F(Gpu, APredictionForOneIsRefused) {

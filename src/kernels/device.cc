@@ -115,6 +115,7 @@ constexpr DeviceKind kDevices[] = {
     {.name = "cpu", .shares_cores = true, .meets_roof = true, .make = make_cpu},
     {.name = "cuda",
      .needs_hardware = true,
+     .has_own_roof = true,
      .is_numbered = true,
      .biases_products = true,
      .make = make_cuda},

@@ -53,6 +53,9 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;  // "cpu:0"
+  /// The name of the hardware, as its driver gives it, such as "NVIDIA H200"; empty if there is no
+  /// driver.
+  virtual std::string hardware() const { return ""; }
   /// Makes the kernel of a node. The device keeps what its kernels share, such as threads, and must
   /// outlive them. Throws kNotFound "[op] has no kernel on cpu for float16" if there is no kernel.
   virtual std::unique_ptr<Kernel> make_kernel(const Node& node) = 0;

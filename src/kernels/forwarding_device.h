@@ -16,6 +16,7 @@ class ForwardingDevice : public Device {
   explicit ForwardingDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
 
   std::string name() const override { return device_->name(); }
+  std::string hardware() const override { return device_->hardware(); }
   std::unique_ptr<Kernel> make_kernel(const Node& node) override {
     return device_->make_kernel(node);
   }

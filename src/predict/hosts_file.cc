@@ -26,6 +26,7 @@ namespace {
 // Limits for a file, and for one host.
 constexpr int kMostHostsOfFile = 100'000, kMostDevices = 1000;
 constexpr double kMostCoresOfHost = 100'000;
+constexpr std::size_t kMostNameBytes = 256;  // of a device's name
 
 /// The text to read, and the flag that named it.
 struct HostsText {
@@ -88,6 +89,20 @@ constexpr HostNumber kHostNumbers[] = {
     {"latency_us", &PredictedHost::latency_s, 1e-6, 0},
 };
 
+/// A number of a host's devices.
+struct DeviceNumber {
+  std::string_view name;
+  double DeviceRoof::*into;
+  double scale, least, most = 1e9;
+};
+constexpr DeviceNumber kDeviceNumbers[] = {
+    {"gflops", &DeviceRoof::flops_per_s, 1e9, 1e-3},
+    {"gbytes_per_s", &DeviceRoof::bytes_per_s, 1e9, 1e-3},
+    {"launch_us", &DeviceRoof::launch_s, 1e-6, 1e-3, 1e6},
+    {"upload_gbytes_per_s", &DeviceRoof::upload_bytes_per_s, 1e9, 1e-3},
+    {"download_gbytes_per_s", &DeviceRoof::download_bytes_per_s, 1e9, 1e-3},
+};
+
 /// A number of a pair.
 struct PairNumber {
   std::string_view name;
@@ -110,6 +125,35 @@ std::vector<std::string_view> known_keys(std::vector<std::string_view> keys, con
   return keys;
 }
 
+DeviceRoof device_of_table(const HostsText& from, const ConfigValue& table) {
+  if (table.kind != ConfigValue::Kind::kTable) {
+    refuse_host(from, table, "a host's devices are described behind a line [host.device]");
+  }
+  DeviceRoof device;
+  for (const ConfigValue& item : table.items) {
+    const auto* const known = std::ranges::find(kDeviceNumbers, item.key, &DeviceNumber::name);
+    if (known != std::end(kDeviceNumbers)) {
+      device.*(known->into) = number_of(from, item, known->least, known->most) * known->scale;
+    } else if (item.key == "name") {
+      if (item.kind != ConfigValue::Kind::kText || item.text.size() > kMostNameBytes) {
+        refuse_host(from, item,
+                    fmt::format("name must be a text of at most {} bytes", kMostNameBytes));
+      }
+      device.name = plain_text(item.text);
+    } else {
+      refuse_host(from, item,
+                  fmt::format("'{}' is nothing that a device has{}", item.key,
+                              did_you_mean(item.key, known_keys({"name"}, kDeviceNumbers))));
+    }
+  }
+  for (const DeviceNumber& each : kDeviceNumbers) {
+    if (device.*(each.into) > 0) continue;
+    refuse_host(from, table, fmt::format("{} is missing in [host.device]", each.name));
+  }
+  if (device.name.empty()) refuse_host(from, table, "name is missing in [host.device]");
+  return device;
+}
+
 PredictedHost host_of_table(const HostsText& from, const ConfigValue& table, int& count) {
   PredictedHost host;
   for (const ConfigValue& item : table.items) {
@@ -118,15 +162,18 @@ PredictedHost host_of_table(const HostsText& from, const ConfigValue& table, int
       host.*(known->into) = number_of(from, item, known->least, known->most) * known->scale;
     } else if (item.key == "name") {
       host.name = item.text;
+    } else if (item.key == "device") {
+      host.device = device_of_table(from, item);
     } else if (item.key == "devices") {
       host.devices = count_of(from, item, 0, kMostDevices);
     } else if (item.key == "count") {
       count = count_of(from, item, 1, kMostHostsOfFile);
     } else {
-      refuse_host(from, item,
-                  fmt::format("'{}' is nothing that a host has{}", item.key,
-                              did_you_mean(item.key, known_keys({"count", "name", "devices"},
-                                                                kHostNumbers))));
+      refuse_host(
+          from, item,
+          fmt::format("'{}' is nothing that a host has{}", item.key,
+                      did_you_mean(item.key, known_keys({"count", "name", "devices", "device"},
+                                                        kHostNumbers))));
     }
   }
   return host;
@@ -253,12 +300,20 @@ std::string in_quotes(const std::string& text) {
   return quoted + "\"";
 }
 
+std::string device_lines(const DeviceRoof& device) {
+  std::string text = fmt::format("[host.device]\nname = {}\n", in_quotes(device.name));
+  for (const DeviceNumber& each : kDeviceNumbers) {
+    text += fmt::format("{} = {:.4g}\n", each.name, device.*(each.into) / each.scale);
+  }
+  return text;
+}
+
 std::string host_lines(const PredictedHost& host) {
   std::string text = fmt::format("[[host]]\nname = {}\n", in_quotes(host.name));
   for (const auto& [name, number] : numbers_of(host)) {
     text += fmt::format("{} = {:.4g}\n", name, number);
   }
-  return text;
+  return host.device.is_known() ? text + device_lines(host.device) : text;
 }
 
 std::string pair_lines(HostPair pair, std::span<const PredictedHost> hosts) {

@@ -49,13 +49,20 @@ struct DescribedHosts {
 ///     receive_gbps = 0.5            # of what it receives; default: as gbps
 ///     latency_us = 30               # one way, to the switch
 ///     others_percent = 40           # other programs had the cores for 40% of the measuring time
+///     [host.device]                 # its devices, such as GPUs, if they have a roof of their own
+///     name = "Some GPU"             # as the driver gives it
+///     gflops = 10000                # products of float32
+///     gbytes_per_s = 1000           # its memory
+///     launch_us = 5                 # of one of many kernels
+///     upload_gbytes_per_s = 20      # from the host's memory; also download_gbytes_per_s
 ///     [[pair]]                      # from one host to another; default: their links alone
 ///     from = "node 0"
 ///     to = "node 1"
 ///     gbps = 1                      # of all streams together
 ///     stream_gbps = 0.4             # of one stream; default: as gbps
 ///     latency_us = 60               # one way
-/// Throws kUsage, naming the place in `source`.
+/// Throws kUsage, naming the place in `source` and the field. The section [host.device] describes
+/// the host of the [[host]] before it, and needs all of its fields.
 DescribedHosts parse_hosts(std::string_view text, const std::string& source);
 /// Reads that text from a file. Throws kUsage also if the file cannot be read.
 DescribedHosts read_hosts(const std::string& path);

@@ -198,5 +198,74 @@ TEST(HostsFileTest, ARoofWithoutARateIsRefusedByTheNameOfItsFlag) {
   }
 }
 
+constexpr const char* kDevice =
+    "[[host]]\ncores = 4\ngflops = 200\ngbytes_per_s = 50\n[host.device]\nname = \"Some GPU\"\n"
+    "gflops = 50000\ngbytes_per_s = 4000\nlaunch_us = 5\nupload_gbytes_per_s = 50\n"
+    "download_gbytes_per_s = 40\n";
+
+std::string device_with(const std::string& line, const std::string& other) {
+  std::string text = kDevice;
+  const std::size_t at = text.rfind(line);
+  EXPECT_NE(at, text.npos) << line;
+  return text.replace(at, line.size(), other);
+}
+
+TEST(HostsFileTest, AHostHasTheRoofOfItsDevices) {
+  const auto hosts = parse_hosts(std::string(kDevice) + "[[host]]\ncores = 2\n", "f").hosts;
+  ASSERT_EQ(hosts.size(), 2u);
+  EXPECT_FALSE(hosts[1].device.is_known());
+  const DeviceRoof& device = hosts[0].device;
+  EXPECT_EQ(device.name, "Some GPU");
+  EXPECT_DOUBLE_EQ(device.flops_per_s, 50e12);
+  EXPECT_DOUBLE_EQ(device.bytes_per_s, 4e12);
+  EXPECT_DOUBLE_EQ(device.launch_s, 5e-6);
+  EXPECT_DOUBLE_EQ(device.upload_bytes_per_s, 50e9);
+  EXPECT_DOUBLE_EQ(device.download_bytes_per_s, 40e9);
+}
+
+TEST(HostsFileTest, TheRoofOfADeviceIsReadAsItWasWritten) {
+  const MemoryFile file;
+  PredictedHost host = parse_hosts(kDevice, "f").hosts.front();
+  host.device.name = "a \"GPU\"\\\x1b[31m";
+  write_text_file("the roof", file.path(), roof_file_text(host));
+  const DeviceRoof read = read_roof_file(file.path()).device;
+  EXPECT_EQ(read.name, "a \"GPU\"\\?[31m");
+  host.device.name = read.name;
+  EXPECT_DOUBLE_EQ(read.launch_s, host.device.launch_s);
+  EXPECT_DOUBLE_EQ(read.flops_per_s, host.device.flops_per_s);
+  EXPECT_DOUBLE_EQ(read.download_bytes_per_s, host.device.download_bytes_per_s);
+}
+
+TEST(HostsFileTest, NamesTheFieldOfADeviceThatIsWrongOrMissing) {
+  for (const std::string field :
+       {"gflops", "gbytes_per_s", "launch_us", "upload_gbytes_per_s", "download_gbytes_per_s"}) {
+    const std::string text = kDevice;
+    const std::size_t begin = text.rfind("\n" + field + " = ") + 1;
+    const std::string line = text.substr(begin, text.find('\n', begin) + 1 - begin);
+    EXPECT_THAT(refusal_of(device_with(line, "")),
+                HasSubstr(": " + field + " is missing in [host.device]"));
+    for (const char* value : {"-1", "0", "nan", "inf", "-inf", "1e308", "\"5\"", "[5]", "{}"}) {
+      EXPECT_THAT(refusal_of(device_with(line, field + " = " + value + "\n")),
+                  HasSubstr(": " + field + " must be a number from "))
+          << value;
+    }
+  }
+  const std::string name = "name = \"Some GPU\"\n";
+  EXPECT_THAT(refusal_of(device_with(name, "")), HasSubstr("name is missing in [host.device]"));
+  EXPECT_THAT(refusal_of(device_with(name, "name = 5\n")), HasSubstr("name must be a text"));
+  EXPECT_THAT(refusal_of(device_with(name, "name = \"" + std::string(1 << 20, 'x') + "\"\n")),
+              HasSubstr("name must be a text of at most 256 bytes"));
+  EXPECT_THAT(refusal_of(device_with(name, name + "gflop = 5\n")),
+              HasSubstr("'gflop' is nothing that a device has; did you mean 'gflops'?"));
+}
+
+TEST(HostsFileTest, ADeviceIsASectionOfItsHost) {
+  for (const char* text : {"[[host]]\ndevice = 3\n", "[[host]]\n[[host.device]]\nname = \"x\"\n"}) {
+    EXPECT_THAT(refusal_of(text), HasSubstr("described behind a line [host.device]"));
+  }
+  EXPECT_THAT(refusal_of("[device]\nname = \"x\"\n[[host]]\n"),
+              HasSubstr("'device' must stand behind a line [[host]]"));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -8,6 +8,7 @@
 
 #include "paceline/cluster.h"
 #include "params/strategy/job_shape.h"
+#include "predict/device_roof.h"
 #include "predict/simulation/simulated_job.h"
 #include "run/report/limit.h"
 
@@ -66,6 +67,7 @@ struct PredictedHost {
   double receive_bytes_per_s = 0;  // payload that it receives; 0: link_bytes_per_s
   double latency_s = 0;            // one way, to a switch
   int machine = 0;                 // emulated hosts share one machine
+  DeviceRoof device = {};          // of each of its devices that have a roof of their own
 };
 
 /// The worker that makes the step.

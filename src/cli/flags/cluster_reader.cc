@@ -29,23 +29,6 @@ constexpr int kMostThreads = 1024;
 constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
 
-// Reads "cpu", "cpu:0", "cuda", "cuda:N", "sim" or "sim:N"; returns nothing for other texts.
-std::optional<DeviceChoice> device_named(const std::string& text) {
-  DeviceChoice device;
-  const std::size_t colon = text.find(':');
-  device.kind = text.substr(0, colon);
-  const DeviceKind* const kind = find_device_kind(device.kind);
-  if (kind == nullptr || kind->is_oracle) return std::nullopt;
-  if (colon == std::string::npos) return device;
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, device.index);
-  const int most = kind->is_numbered ? kMostTasks : 0;
-  if (status != std::errc() || stop != end || device.index < 0 || device.index > most) {
-    return std::nullopt;
-  }
-  return device;
-}
-
 // A manifest whose cluster has shrunk to one task (by $TF_CONFIG) may keep the flags of a cluster.
 bool is_shrunk(const FlagValues& values, const Cluster& cluster) {
   return values.given("--one-task") && !cluster.distributed();
@@ -431,6 +414,22 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.links.top_k = read_top_k(values, cluster);
   cluster.links.error_feedback = read_error_feedback(values, cluster);
   return cluster;
+}
+
+std::optional<DeviceChoice> device_named(const std::string& text) {
+  DeviceChoice device;
+  const std::size_t colon = text.find(':');
+  device.kind = text.substr(0, colon);
+  const DeviceKind* const kind = find_device_kind(device.kind);
+  if (kind == nullptr || kind->is_oracle) return std::nullopt;
+  if (colon == std::string::npos) return device;
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, device.index);
+  const int most = kind->is_numbered ? kMostTasks : 0;
+  if (status != std::errc() || stop != end || device.index < 0 || device.index > most) {
+    return std::nullopt;
+  }
+  return device;
 }
 
 }  // namespace paceline

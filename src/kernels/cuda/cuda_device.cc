@@ -433,6 +433,13 @@ CudaDevice::~CudaDevice() {
   calls_.release_context(device_);
 }
 
+std::string CudaDevice::hardware() const {
+  constexpr int kMostBytes = 256;
+  std::array<char, kMostBytes> name{};
+  check(calls_.device_name(name.data(), kMostBytes - 1, device_), "asking for the GPU's name");
+  return name.data();
+}
+
 // Makes the device's context the current one of the calling thread, since a thread's calls use its
 // current context.
 void CudaDevice::enter() const { check(calls_.use_context(context_), "using the GPU"); }

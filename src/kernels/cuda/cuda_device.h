@@ -47,6 +47,7 @@ class CudaDevice : public Device, private QueueClock, private Event::Source, pri
   ~CudaDevice() override;
 
   std::string name() const override { return name_; }
+  std::string hardware() const override;
   std::unique_ptr<Kernel> make_kernel(const Node& node) override;
   /// Throws kUnavailable if the GPU has too little memory left.
   Buffer allocate(std::size_t bytes) override;

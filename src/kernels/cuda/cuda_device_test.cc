@@ -140,6 +140,14 @@ TEST_F(CudaTest, CopiesFromAndToTheHostAreTimedOnceTheyAreMade) {
   EXPECT_GT(gpu->copy_time(), up);
 }
 
+TEST_F(CudaTest, ItsHardwareHasTheNameThatTheDriverGives) {
+  const auto gpu = device();
+  if (std::getenv("PACELINE_TEST_GPU") == nullptr) {
+    EXPECT_EQ(gpu->hardware(), "Fake GPU");
+  }
+  EXPECT_NE(gpu->hardware(), "");
+}
+
 TEST_F(CudaTest, ATimelineShowsWhenItRanKernelsAndMadeCopies) {
   Timeline timeline(0, 1);
   timeline.begin_step(0);
