@@ -154,6 +154,11 @@ TEST_F(Gpu, ItsRoofIsMeasuredAndWrittenBesideThatOfTheHost) {
   EXPECT_THAT(text, AllOf(HasSubstr("[[host]]\nname = "), HasSubstr("\ncores = "),
                           HasSubstr("\n[host.device]\nname = \"Fake GPU\"\ngflops = "),
                           HasSubstr("\nlaunch_us = "), HasSubstr("\ndownload_gbytes_per_s = ")));
+  const Finished predicted = run({"FAKE_CUDA_DEVICES=0"}, {"predict", "mlp", "--device", "cuda",
+                                                           "--hidden", "32", "--roof", file});
+  EXPECT_EQ(predicted.status, 0) << predicted.output;
+  EXPECT_THAT(predicted.output, HasSubstr("the times of Fake GPU are predicted from its roof file "
+                                          "and were not verified by a run"));
 }
 
 TEST_F(Gpu, TheRoofOfOneThatIsNotThereIsRefused) {
@@ -165,6 +170,21 @@ TEST_F(Gpu, TheRoofOfOneThatIsNotThereIsRefused) {
     EXPECT_EQ(other.status, 2);
     EXPECT_THAT(other.output, HasSubstr("must be cuda or cuda:N")) << device;
   }
+}
+
+TEST_F(Gpu, AutoChoosesByItsRoof) {
+  const std::string file = folder_.path("roof.toml");
+  write_text_file("the roof", file,
+                  "[[host]]\ncores = 4\ngflops = 200\ngbytes_per_s = 50\n[host.device]\n"
+                  "name = \"H\"\ngflops = 50000\ngbytes_per_s = 4000\nlaunch_us = 5\n"
+                  "upload_gbytes_per_s = 50\ndownload_gbytes_per_s = 40\n");
+  const Finished trained =
+      run({}, join({kMlpOnGpu,
+                    {"--steps", "1", "--device", "cuda", "--strategy", "auto", "--roof", file}}));
+  EXPECT_EQ(trained.status, 0) << trained.output;
+  EXPECT_THAT(trained.output,
+              AllOf(HasSubstr("--strategy auto: of "), HasSubstr("takes one process"),
+                    HasSubstr("the times of H are predicted from its roof file")));
 }
 
 TEST_F(Gpu, APredictionForOneIsRefused) {

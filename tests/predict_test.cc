@@ -554,5 +554,40 @@ TEST_F(PredictTest, EveryProgramPredicts) {
   EXPECT_THAT(made.output, HasSubstr("async, 1 ps + 2 workers"));
 }
 
+// No driver is needed.
+TEST_F(PredictTest, ADeviceIsPredictedFromItsRoofFile) {
+  const std::string with = folder_.path() + "/device.toml";
+  write_text_file("the roof", with,
+                  "[[host]]\ncores = 4\ngflops = 200\ngbytes_per_s = 50\ndevices = 2\n"
+                  "[host.device]\nname = \"Some GPU\"\ngflops = 50000\ngbytes_per_s = 4000\n"
+                  "launch_us = 5\nupload_gbytes_per_s = 50\ndownload_gbytes_per_s = 40\n");
+  const std::vector<std::string> words = {"predict", "mlp", "--hidden", "32", "--device", "cuda"};
+  const auto predicted = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return run_paceline(all, std::chrono::seconds(60));
+  };
+  const Finished by_roof = predicted({"--roof", with});
+  EXPECT_EQ(by_roof.status, 0) << by_roof.output;
+  EXPECT_THAT(by_roof.output,
+              AllOf(HasSubstr("of Some GPU are predicted from its roof file and were not "
+                              "verified by a run"),
+                    HasSubstr("allreduce, 2 workers"), Not(HasSubstr("4 workers"))));
+  const Finished by_hosts = predicted({"--hosts", with, "--roof", roof_});
+  EXPECT_EQ(by_hosts.status, 0) << by_hosts.output;
+  EXPECT_THAT(by_hosts.output, HasSubstr("of Some GPU are predicted from its roof file"));
+
+  const Finished without = predicted({"--roof", roof_});
+  EXPECT_EQ(without.status, 2);
+  EXPECT_THAT(without.output, HasSubstr("--roof " + roof_ +
+                                        ": the section [host.device] is missing, which "
+                                        "--device cuda needs: paceline roof --device cuda"));
+  const Finished hosts = predicted({"--hosts", roof_});
+  EXPECT_EQ(hosts.status, 2);
+  EXPECT_THAT(hosts.output, HasSubstr("host 0 has no section [host.device]"));
+  EXPECT_THAT(predicted({}).output, HasSubstr("--device cuda is not predicted: how long its "
+                                              "kernels take is not known"));
+}
+
 }  // namespace
 }  // namespace paceline::testing

@@ -463,6 +463,7 @@ CommandLine sizes_line() {
       R"(Examples:
   paceline predict mlp
   paceline predict resnet --device sim --sim-step-ms 333 --hosts hosts.toml
+  paceline predict mlp --device cuda --roof gpu.toml
   paceline predict --hosts hosts.toml -- python train.py
   paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --gbps 1
   paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --transport 332MB/s,350us

@@ -24,6 +24,9 @@ TEST(IntervalTest, IsWiderWhereKernelsWereDisturbedAndWideWhereNothingWasMeasure
     EXPECT_LT(unknown.low, 0.07) << name_of(limit);
     EXPECT_GT(unknown.high, disturbed.high) << name_of(limit);
   }
+  const SpeedInterval device = interval_of(Limit::kDevices, KernelsFrom::kCosts);
+  EXPECT_LT(device.low, 0.07) << "kernels of a device that no run has verified";
+  EXPECT_GT(device.high, 1.5);
   const SpeedInterval link = interval_of(Limit::kLink, KernelsFrom::kCosts);
   EXPECT_EQ(link.high, interval_of(Limit::kLink).high);
   EXPECT_LT(link.low, 0.07) << "kernels that are slower may be the limit instead";

@@ -1,7 +1,5 @@
 // The shapes of jobs that predictions compare: all shapes, the shapes beside a run's own, and those
 // from which --strategy auto chooses.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,7 +10,6 @@
 #include "base/print_text.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
-#include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "predict/growing_table.h"
 #include "predict/prediction_text.h"
@@ -42,13 +39,8 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
   if (cluster.train.sync_batch_norm) {
     throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/predictions.md)");
   }
-  if (!device_kind(cluster.device.kind).is_predicted()) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("--device {} is not predicted: how long its kernels take is not known; "
-                            "--device sim --sim-step-ms MS predicts for a device whose step takes "
-                            "MS milliseconds",
-                            cluster.device.kind));
-  }
+  const std::string why_not = why_not_predicted(cluster, options);
+  if (!why_not.empty()) throw Error(ErrorCode::kUsage, why_not);
   const ShapePredictor predictor(step, cluster, options);
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();
@@ -83,7 +75,7 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
 
 std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options) {
-  if (cluster.train.sync_batch_norm || !device_kind(cluster.device.kind).is_predicted()) return {};
+  if (cluster.train.sync_batch_norm || !why_not_predicted(cluster, options).empty()) return {};
   const ShapePredictor predictor(step, cluster, options);
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();

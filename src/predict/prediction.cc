@@ -58,8 +58,8 @@ SpeedInterval usual_interval(Limit limit) {
 
 SpeedInterval interval_of(Limit limit, KernelsFrom kernels) {
   const SpeedInterval usual = usual_interval(limit);
-  const bool of_kernels =
-      limit == Limit::kAlone || limit == Limit::kCores || limit == Limit::kKernels;
+  const bool of_kernels = limit == Limit::kAlone || limit == Limit::kCores ||
+                          limit == Limit::kKernels || limit == Limit::kDevices;
   switch (kernels) {
     case KernelsFrom::kSteps:
       return usual;

@@ -271,9 +271,38 @@ bool is_of_same_threads(const std::optional<Pace>& one, const Pace& other) {
   return one && one->threads == other.threads && one->copies == other.copies;
 }
 
+const DeviceKind& kind_of_device(const Cluster& cluster) {
+  return device_kind(cluster.device.kind);
+}
+
 bool launches(const Cluster& cluster) { return cluster.process == Cluster::Process::kLauncher; }
 
 }  // namespace
+
+std::string why_not_predicted(const Cluster& cluster, const PredictionOptions& options) {
+  const DeviceKind& kind = kind_of_device(cluster);
+  if (kind.is_predicted()) return "";
+  if (!kind.has_own_roof || (options.roof.empty() && options.hosts.empty())) {
+    return fmt::format(
+        "--device {} is not predicted: how long its kernels take is not known; --device sim "
+        "--sim-step-ms MS predicts for a device whose step takes MS milliseconds",
+        kind.name);
+  }
+  if (!options.roof.empty() && read_roof_file(options.roof).device.is_known()) return "";
+  const std::string remedy = fmt::format(
+      "paceline roof --device {} --out FILE, on a machine that has it, writes it", kind.name);
+  if (options.hosts.empty()) {
+    return fmt::format(
+        "--roof {}: the section [host.device] is missing, which --device {} needs: {}",
+        options.roof, kind.name, remedy);
+  }
+  const std::vector<PredictedHost> hosts = read_hosts(options.hosts).hosts;
+  const auto unknown = std::ranges::find_if(
+      hosts, [](const PredictedHost& host) { return host.devices > 0 && !host.device.is_known(); });
+  if (unknown == hosts.end()) return "";
+  return fmt::format("--hosts {}: {} has no section [host.device], which --device {} needs: {}",
+                     options.hosts, unknown->name, kind.name, remedy);
+}
 
 ShapePredictor::ShapePredictor(const PredictedStep& step, const Cluster& cluster,
                                const PredictionOptions& options,
@@ -293,6 +322,7 @@ ShapePredictor::ShapePredictor(const PredictedStep& step, const Cluster& cluster
   const double examples =
       step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
   if (is_cpu(cluster_)) learn_kernels();
+  if (kind_of_device(cluster_).has_own_roof) job_.kernels = KernelsFrom::kCosts;
   job_.straggler = options.straggler;
   job_.straggler_times = options.straggler_times;
   job_.share_memory = link_kind(cluster.links.kind).shares_memory;
@@ -331,7 +361,8 @@ std::vector<std::string> ShapePredictor::task_hosts(
 }
 
 void ShapePredictor::take_hosts() {
-  here_.devices = is_cpu(cluster_) ? std::max(1, int(here_.cores)) : kMostSimulated;
+  if (is_cpu(cluster_)) here_.devices = std::max(1, int(here_.cores));
+  if (kind_of_device(cluster_).is_simulated) here_.devices = kMostSimulated;
   if (!options_.hosts.empty()) return take_hosts_of_file();
   const std::vector<std::string> names = place_tasks();
   if (names.size() > 1) return take_hosts_of_cluster(names);
@@ -362,6 +393,7 @@ void ShapePredictor::take_hosts_of_file() {
       host.others_share = here_.others_share;
     }
     take_rates(host, here_);
+    if (!host.device.is_known()) host.device = here_.device;
   }
   own_hosts_ = int(job_.hosts.size());
   const auto has_device = [](const PredictedHost& host) { return host.devices > 0; };
@@ -526,11 +558,23 @@ void ShapePredictor::time_kernels(const std::string& key, std::span<const Pace> 
 
 std::string ShapePredictor::why_not_measured() const {
   if (job_.kernels != KernelsFrom::kCosts) return "";
+  if (kind_of_device(cluster_).has_own_roof) {
+    return fmt::format(
+        "the times of {} are predicted from its roof file and were not verified by "
+        "a run",
+        worker_host().device.name);
+  }
   if (!untimed_.empty()) return untimed_;
   return "no step of it was timed here";
 }
 
 std::string ShapePredictor::kernels_in_words(const std::optional<Pace>& pace) const {
+  if (kind_of_device(cluster_).has_own_roof) {
+    const auto kernels = std::int64_t(own_->kernels.size());
+    return fmt::format("with copies, and {} ms for launching {}; {}",
+                       rounded(1e3 * worker_host().device.launch_s * double(kernels), 3),
+                       counted(kernels, "kernel"), why_not_measured());
+  }
   if (!is_cpu(cluster_)) return "as --sim-step-ms and --sim-gflops say";
   if (!pace) return "from its FLOPs and bytes; nothing was measured: " + why_not_measured();
   const std::string when = timed_ > 0 ? "measured in " + counted(timed_, "step") + " just now"
@@ -573,8 +617,16 @@ int ShapePredictor::threads(int workers_on_machine) const {
 DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
   const int threads = this->threads(of.workers_on_machine);
   DevicePace pace{.towers = of.towers, .rule_threads = threads};
-  pace.copy_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
+  if (kind_of_device(cluster_).has_own_roof) {
+    const DeviceRoof& device = worker_host().device;
+    pace.roof = {.flops_per_s = device.flops_per_s, .bytes_per_s = device.bytes_per_s};
+    pace.launch_seconds = device.launch_s;
+    pace.upload_bytes_per_s = device.upload_bytes_per_s;
+    pace.download_bytes_per_s = device.download_bytes_per_s;
+    return pace;
+  }
   if (!is_cpu(cluster_)) {
+    pace.upload_bytes_per_s = pace.download_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
     pace.step_seconds = cluster_.device.sim_step_ms * 1e-3;
     double flops = 0;
     for (const Plan::KernelUse& use : plan.kernels) flops += use.node->op().cost(*use.node).flops;

@@ -33,6 +33,11 @@ struct PredictedStep {
   std::shared_ptr<const Plan> plan = nullptr;
 };
 
+/// Says, in a sentence that names the flag, why the time of steps on the cluster's device cannot be
+/// known before they run; empty if it can. A device with a roof of its own needs that roof in a
+/// file that the options name. Throws kUsage if such a file cannot be read or makes no sense.
+std::string why_not_predicted(const Cluster& cluster, const PredictionOptions& options);
+
 class ShapePredictor {
  public:
   /// Reads the files that the options name, and measures this machine's roof unless a file or

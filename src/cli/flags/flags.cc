@@ -322,7 +322,7 @@ std::vector<Flag> loop_flags() {
       {"--time-limit", "S", "Predict no more ways after so many seconds (default 30)", kLook},
       {"--roof", "FILE",
        "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
-       "measured)",
+       "measured); --device cuda is predicted only by such a file with the roof of a GPU",
        kLook},
       {"--quiet", "", "Print only warnings and errors", kPrinted},
       {"--log-level", "debug|info|warning|error",

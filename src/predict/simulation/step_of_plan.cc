@@ -32,7 +32,9 @@ class KernelTimes {
     }
     action.seconds = at_roof(cost);
     if (pace_.step_seconds > 0 && by_roof_ > 0) action.seconds *= pace_.step_seconds / by_roof_;
-    if (cost.bytes > double(pace_.roof.cache_bytes)) action.bytes = cost.bytes * pace_.towers;
+    if (pace_.threads > 0 && cost.bytes > double(pace_.roof.cache_bytes)) {
+      action.bytes = cost.bytes * pace_.towers;
+    }
     return action;
   }
 
@@ -40,7 +42,8 @@ class KernelTimes {
   double at_roof(const Cost& cost) const {
     if (pace_.roof.flops_per_s <= 0) return 0;
     const double bytes = cost.bytes > double(pace_.roof.cache_bytes) ? cost.bytes : 0;
-    return std::max(cost.flops / pace_.roof.flops_per_s, bytes / pace_.roof.bytes_per_s);
+    return pace_.launch_seconds +
+           std::max(cost.flops / pace_.roof.flops_per_s, bytes / pace_.roof.bytes_per_s);
   }
   const Plan& plan_;
   const DevicePace& pace_;
@@ -96,10 +99,10 @@ SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> spe
   const auto touched = [&](VariableId v) {
     return touched_bytes(step.specs[std::size_t(v)], step.variables[std::size_t(v)].most_rows);
   };
-  const auto copy = [&](VariableId v) {
-    if (pace.copy_bytes_per_s <= 0) return;
-    add_run(step, {.seconds = touched(v) / pace.copy_bytes_per_s});
+  const auto copy = [&](double bytes, double rate) {
+    if (rate > 0) add_run(step, {.seconds = bytes / rate});
   };
+  copy(double(plan.input_bytes), pace.upload_bytes_per_s);
   for (const Instruction& each : plan.instructions) {
     switch (each.kind) {
       case Instruction::Kind::kRun:
@@ -107,10 +110,10 @@ SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> spe
         break;
       case Instruction::Kind::kNeed:
         step.actions.push_back({StepAction::Kind::kNeed, each.variable});
-        copy(each.variable);
+        copy(touched(each.variable), pace.upload_bytes_per_s);
         break;
       case Instruction::Kind::kReady:
-        copy(each.variable);
+        copy(touched(each.variable), pace.download_bytes_per_s);
         step.actions.push_back(
             {StepAction::Kind::kReady, each.variable, 0, touched(each.variable)});
         break;
