@@ -187,6 +187,16 @@ TEST_F(Gpu, AutoChoosesByItsRoof) {
                     HasSubstr("the times of H are predicted from its roof file")));
 }
 
+TEST_F(Gpu, AReportCountsTheKernelsThatAStepLaunches) {
+  const std::string report = folder_.path("report.json");
+  const Finished trained =
+      run({}, join({kMlpOnGpu, {"--steps", "3", "--device", "cuda", "--report", report}}));
+  ASSERT_EQ(trained.status, 0) << trained.output;
+  const nlohmann::json task = nlohmann::json::parse(std::ifstream(report))["tasks"][0];
+  EXPECT_GT(task["launches"], 20);
+  EXPECT_LT(task["launches"], 200);
+}
+
 TEST_F(Gpu, APredictionForOneIsRefused) {
   const Finished predicted = run({}, {"predict", "mlp", "--device", "cuda", "--workers", "2"});
   EXPECT_EQ(predicted.status, 2);

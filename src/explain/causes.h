@@ -26,6 +26,7 @@ std::vector<Finding> busy_ps(const RunFacts& facts);
 // worker_causes.cc
 std::vector<Finding> slow_devices(const RunFacts& facts);
 std::vector<Finding> small_batch(const RunFacts& facts);
+std::vector<Finding> many_launches(const RunFacts& facts);
 // copy_causes.cc
 std::vector<Finding> slow_copies(const RunFacts& facts);
 std::vector<Finding> ops_on_host(const RunFacts& facts);

@@ -28,9 +28,9 @@ std::vector<Finding> findings_of(const Report& run) {
   const RunFacts facts(run);
   std::vector<Finding> all;
   if (facts.workers().empty() || facts.is_short()) return all;
-  for (const auto part :
-       {stopped_tasks, cores_taken_by_others, short_memory, slow_input, slow_links, busy_ps,
-        slow_devices, slow_copies, ops_on_host, small_batch, slow_way, slow_checkpoints}) {
+  for (const auto part : {stopped_tasks, cores_taken_by_others, short_memory, slow_input,
+                          slow_links, busy_ps, slow_devices, slow_copies, ops_on_host, small_batch,
+                          many_launches, slow_way, slow_checkpoints}) {
     std::ranges::move(part(facts), std::back_inserter(all));
   }
   std::erase_if(all, [](const Finding& each) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/printed.h"
@@ -16,9 +17,13 @@ constexpr double kSlower = 1.35;                            // times the kernels
 constexpr double kFewerSteps = 0.9;                         // times the speed of the others
 constexpr double kMostlyComputes = 0.5, kLongerWait = 0.2;  // of the time
 constexpr const char* kLikeOthers = "With a device like theirs";
-constexpr double kSmallBatch = 8;     // examples
-constexpr double kLargerBatch = 8;    // times
-constexpr double kMostlyRules = 0.6;  // of a step, whatever the batch
+constexpr double kSmallBatch = 8;        // examples
+constexpr double kLargerBatch = 8;       // times
+constexpr double kMostlyRules = 0.6;     // of a step, whatever the batch
+constexpr double kMostlyLaunches = 0.5;  // of the time
+// The time of a launch, however little the kernel computes. It is an assumption: reports do not
+// have it, and `paceline roof --device` has not measured a GPU yet.
+constexpr double kLaunchMs = 5e-3;
 
 double compute_ms(const TaskReport& worker) {
   return 1e3 * RunFacts::share(worker, "compute") / *worker.steps_per_s;
@@ -36,6 +41,34 @@ double share_of_values(const RunFacts& facts) {
   const double rules = facts.run().value("bound", "rules_share").value_or(0);
   return std::max(rules, facts.mean_transfer() + facts.mean_share("apply"));
 }
+
+double launches_ms(const TaskReport& worker) { return kLaunchMs * worker.launches.value_or(0); }
+
+// Returns the share of a worker's time that launches take, at most the time that neither copies nor
+// ops on the host take.
+double share_of_launches(const TaskReport& worker) {
+  const double left = 1 - RunFacts::copies(worker) - RunFacts::host_ops(worker);
+  return std::min(left, 1e-3 * launches_ms(worker) * *worker.steps_per_s);
+}
+
+// Turns a finding into one whose cure is a batch of kLargerBatch times the examples, with which a
+// step takes `longer` times as long.
+Finding cured_by_batch(Finding finding, const RunFacts& facts, double longer) {
+  const TaskReport& first = *facts.workers().front();
+  const double examples = first.examples_per_s.value_or(0) / *first.steps_per_s;
+  finding.advice = fmt::format("--batch {:.0f}", kLargerBatch * examples);
+  finding.gain = kLargerBatch / longer;
+  finding.unit = first.unit + "/s";
+  finding.speed = 0;
+  for (const TaskReport* const worker : facts.workers()) {
+    finding.speed += worker->examples_per_s.value_or(0);
+  }
+  return finding;
+}
+
+// Returns how much longer a step with kLargerBatch times the examples takes, of which this share
+// stays as it is.
+double longer_by_share(double fixed) { return 1 + (kLargerBatch - 1) * (1 - fixed); }
 
 // In rounds, a device with its own queue computes while its worker already waits for the others, so
 // the times show only the device that all wait for.
@@ -103,7 +136,7 @@ double longer_step(const RunFacts& facts, double fixed) {
   constexpr double kReached = 0.8;  // of the roof
   const auto bound = facts.run().value("bound", "steps_per_s");
   const auto rules = facts.run().value("bound", "rules_share");
-  const double by_share = 1 + (kLargerBatch - 1) * (1 - fixed);
+  const double by_share = longer_by_share(fixed);
   if (!bound || !rules || *bound <= 0) return by_share;
   const double of_flops =
       (1 - *rules) * facts.steps_per_s() / (*bound * double(facts.workers().size()));
@@ -115,20 +148,31 @@ std::vector<Finding> small_batch(const RunFacts& facts) {
   const double examples = first.examples_per_s.value_or(0) / *first.steps_per_s;
   const double fixed = share_of_values(facts);
   if (examples > kSmallBatch || first.unit == "steps" || fixed < kMostlyRules) return {};
-  double all = 0;
-  for (const TaskReport* const worker : facts.workers()) {
-    all += worker->examples_per_s.value_or(0);
-  }
-  const double larger = kLargerBatch * examples;
-  return {
+  return {cured_by_batch(
       {.cause = Limit::kSmallBatch,
        .sentence = fmt::format("The batch is small, {:.0f} {}: {:.0f}% of a step is updates and "
                                "transfers, which take as long whatever the batch.",
-                               examples, first.unit, 100 * fixed),
-       .advice = fmt::format("--batch {:.0f}", larger),
-       .gain = kLargerBatch / longer_step(facts, fixed),
-       .unit = first.unit + "/s",
-       .speed = all}};
+                               examples, first.unit, 100 * fixed)},
+      facts, longer_step(facts, fixed))};
+}
+
+std::vector<Finding> many_launches(const RunFacts& facts) {
+  const TaskReport& least = **std::ranges::min_element(
+      facts.workers(), {}, [](const TaskReport* worker) { return share_of_launches(*worker); });
+  const double share = share_of_launches(least);
+  if (share < kMostlyLaunches) return {};
+  const bool one = facts.workers().size() == 1;
+  Finding found = {
+      .cause = Limit::kLaunches,
+      .task = one ? least.task : "",
+      .sentence = fmt::format("A step launches {} kernels{}, which takes as long whatever the "
+                              "batch: at some {:.0f} µs each, {:.0f}% of the time.",
+                              rounded(*least.launches, 3), one ? "" : " on each device",
+                              1e3 * kLaunchMs, 100 * share),
+      .advice = "With fewer kernels that each compute more, up to",
+      .gain = RunFacts::gain_without(share)};
+  if (least.unit == "steps") return {found};
+  return {cured_by_batch(std::move(found), facts, longer_by_share(share))};
 }
 
 }  // namespace paceline

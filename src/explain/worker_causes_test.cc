@@ -1,6 +1,7 @@
 // Causes in the computing of workers.
 #include <gtest/gtest.h>
 
+#include "explain/explain.h"
 #include "explain/testing/staged_run.h"
 
 namespace paceline {
@@ -45,9 +46,38 @@ const StagedRun kStagedWorkers[] = {
        run.set("bound", "rules_share", 0.75);
        run.set("bound", "steps_per_s", 20);
      }},
+    {"launches of many small kernels", Limit::kLaunches, "worker:0",
+     "A step launches 15,000 kernels, which takes as long whatever the batch: at some 5 µs each, "
+     "75% of the time. --batch 512: 640 → 1,862 images/s.",
+     [](Report& run) {
+       run.tasks = {worker_report(0)};
+       run.tasks[0].launches = 15'000;
+     }},
+    {"launches that copies leave no more time to", Limit::kLaunches, "",
+     "A step launches 20,000 kernels on each device, which takes as long whatever the batch: at "
+     "some 5 µs each, 90% of the time.",
+     [](Report& run) {
+       for (int i : {0, 1}) {
+         run.tasks[std::size_t(i)].launches = 20'000;
+         run.tasks[std::size_t(i)].copies_ms = 10;
+       }
+     }},
+    {"launches in a run that counts no examples", Limit::kLaunches, "worker:0",
+     "With fewer kernels that each compute more, up to: 10 → 40 steps/s.",
+     [](Report& run) {
+       run.tasks = {worker_report(0)};
+       run.tasks[0].unit = "steps";
+       run.tasks[0].launches = 15'000;
+     }},
 };
 
 TEST(WorkerCauses, AreToldWithTheirTask) { expect_told(kStagedWorkers); }
+
+TEST(WorkerCauses, LaunchesThatTakeLessThanHalfOfTheTimeAreNone) {
+  Report run = sample_report();
+  for (int i : {0, 1}) run.tasks[std::size_t(i)].launches = 9'900;
+  for (const Finding& found : findings_of(run)) EXPECT_NE(found.cause, Limit::kLaunches);
+}
 
 }  // namespace
 }  // namespace paceline

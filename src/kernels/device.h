@@ -78,6 +78,9 @@ class Device {
   /// The time in which the host has computed ops that the device has no kernels for, including
   /// copies there and back.
   virtual Duration host_op_time() const { return Duration(0); }
+  /// How many kernels the host has launched on the device so far; 0 for a device whose kernels are
+  /// not launched. Any thread may ask.
+  virtual std::int64_t launches() const { return 0; }
   /// Copies within the device's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
   /// Returns the clock of the device's queue; null if the device computes on the host, or cannot

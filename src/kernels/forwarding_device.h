@@ -33,6 +33,7 @@ class ForwardingDevice : public Device {
   }
   Duration copy_time() const override { return device_->copy_time(); }
   Duration host_op_time() const override { return device_->host_op_time(); }
+  std::int64_t launches() const override { return device_->launches(); }
   QueueClock* queue_clock() override { return device_->queue_clock(); }
   Event record() override { return device_->record(); }
   void wait(const Event& event) override { device_->wait(event); }

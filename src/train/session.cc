@@ -940,6 +940,7 @@ void Session::Impl::start_use() {
   links_before_ = job->store().links();
   copies_before_ = device->copy_time();
   host_ops_before_ = device->host_op_time();
+  launches_before_ = device->launches();
   use_.start();
 }
 
@@ -1000,6 +1001,10 @@ TaskReport Session::Impl::measured_task() const {
   };
   task.copies_ms = ms_of_step(device->copy_time() - copies_before_);
   task.host_ops_ms = ms_of_step(device->host_op_time() - host_ops_before_);
+  if (const std::int64_t launched = device->launches() - launches_before_;
+      launched > 0 && task.steps > 0) {
+    task.launches = double(launched) / double(task.steps);
+  }
   if (task.steps > 0) {
     task.step_sent = double(now.bytes_sent - account_before_->bytes_sent) / double(task.steps);
     task.step_received =

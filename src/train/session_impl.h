@@ -242,6 +242,7 @@ class Session::Impl {
   std::optional<StoreAccount> account_before_;  // of the store, when use_ began
   Duration copies_before_{0};                   // Device::copy_time then
   Duration host_ops_before_{0};                 // Device::host_op_time then
+  std::int64_t launches_before_ = 0;            // Device::launches then
   std::vector<StoreLink> links_before_;         // the store's links then
   std::optional<TaskReport> task_at_end_;
   bool is_watched_ = false;  // true: an observer wants progress

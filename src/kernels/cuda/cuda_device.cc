@@ -239,6 +239,7 @@ class CudaDevice::WrittenKernel : public Kernel {
       }
     }
     device_.enter();
+    ++device_.launches_;
     const std::uint64_t behind = address_of(call.scratch.data()) + work_.scratch_bytes;
     const std::uint64_t workspace =
         (behind + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
@@ -460,6 +461,7 @@ void CudaDevice::launch(CudaCalls::Function* function, long long blocks, unsigne
   constexpr long long kBlocksEach = 8;
   const auto grid = unsigned(std::min(blocks, kBlocksEach * multiprocessors_));
   enter();
+  ++launches_;
   check(calls_.launch(function, grid, 1, 1, threads, 1, 1, 0, stream_, parameters.data(), nullptr),
         "a kernel");
 }

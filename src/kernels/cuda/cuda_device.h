@@ -60,6 +60,8 @@ class CudaDevice : public Device, private QueueClock, private Event::Source, pri
   void wait(const Event& event) override;
   Duration copy_time() const override;
   Duration host_op_time() const override { return Duration(host_op_ns_); }
+  /// Counts the call of a library as one launch.
+  std::int64_t launches() const override { return launches_; }
   ThreadPool& threads() override { return host_->threads(); }
   void synchronize() override;
   std::vector<std::string> remarks() const override;
@@ -112,7 +114,7 @@ class CudaDevice : public Device, private QueueClock, private Event::Source, pri
   std::vector<CudaCalls::Event*> spare_events_;
   std::map<std::string, CudaCalls::Module*> modules_;  // by source
   std::set<std::string> ops_on_host_;
-  std::atomic<std::int64_t> host_op_ns_ = 0;
+  std::atomic<std::int64_t> host_op_ns_ = 0, launches_ = 0;
   std::set<std::string> ops_without_library_;       // no library had a plan
   std::set<WrittenKernel*> watched_;                // may have met a wrong index
   std::map<CudaCalls::Address, std::size_t> held_;  // bytes of each allocation

@@ -148,6 +148,24 @@ TEST_F(CudaTest, ItsHardwareHasTheNameThatTheDriverGives) {
   EXPECT_NE(gpu->hardware(), "");
 }
 
+TEST_F(CudaTest, CountsTheKernelsThatItLaunches) {
+  const auto gpu = device();
+  const std::int64_t before = gpu->launches();
+  const Tensor x = numbers({8, 8});
+  Graph graph;
+  const Value a = graph.input("a", {8, 8});
+  const Value one = exp(a), product = matmul(a, a);
+  evaluate_graph({&one, 1}, {{"a", x}}, *gpu);
+  EXPECT_EQ(gpu->launches() - before, 1);
+  evaluate_graph({&product, 1}, {{"a", x}}, *gpu);
+  EXPECT_GE(gpu->launches() - before, 2) << "a library's call counts, too";
+  const std::int64_t launched = gpu->launches();
+  const Buffer memory = gpu->allocate(x.bytes());
+  gpu->upload(memory.data(), x.raw(), x.bytes());
+  gpu->synchronize();
+  EXPECT_EQ(gpu->launches(), launched) << "a copy is no kernel";
+}
+
 TEST_F(CudaTest, ATimelineShowsWhenItRanKernelsAndMadeCopies) {
   Timeline timeline(0, 1);
   timeline.begin_step(0);

@@ -44,6 +44,7 @@ enum class Limit : std::uint8_t {
   kSlowMemory,      // for one worker, copies between host and device take longer than for others
   kCopies,          // copies between host and device
   kHostOps,         // the host computes ops for which the device has no kernels
+  kLaunches,        // the number of kernels that a step launches on a device
   kWay,             // another way to distribute is faster
   kSmallBatch,      // updates take more than the examples
   kCheckpoints,     // checkpoints are written slowly
@@ -85,6 +86,7 @@ constexpr LimitName kLimits[] = {{"link", Limit::kLink, true},
                                  {"slow memory", Limit::kSlowMemory},
                                  {"copies to the device", Limit::kCopies},
                                  {"ops on the host", Limit::kHostOps},
+                                 {"kernel launches", Limit::kLaunches},
                                  {"way to distribute", Limit::kWay},
                                  {"small batch", Limit::kSmallBatch},
                                  {"checkpoints", Limit::kCheckpoints}};

@@ -88,6 +88,8 @@ struct TaskReport {
   std::optional<double> copies_ms;
   /// The time per step for which the host computed ops that the device has no kernels for.
   std::optional<double> host_ops_ms;
+  /// The kernels that a step launches on a device whose kernels are launched.
+  std::optional<double> launches;
   std::optional<double> step_sent, step_received;  // of a worker: bytes over links per step
   /// The staleness of a worker's contributions: how many updates of others the ps made between the
   /// worker's read of the values and its own update.
