@@ -18,6 +18,9 @@ struct PredictionOptions {
   /// this graph were timed before. The reason: FLOPs and bytes alone say little about the time of
   /// kernels on cores.
   bool trial = false;
+  /// The address of the `paceline predict` that runs copies of this command at once
+  /// (train/copies_at_once.h); empty: nobody does.
+  std::string copies_by;
   double time_limit_s = 30;  // no shape is tried after this time
   double link_gbps = 0;      // the rate of each host's link; 0: not known
   double link_delay_ms = 0;  // the delay of a packet from a host to the switch

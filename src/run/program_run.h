@@ -39,6 +39,9 @@ struct ProgramRun {
   /// timeline; run_program then prints the message and returns 1. If it is empty, the session
   /// prints the message.
   std::function<void(const std::string&)> on_failed_end;
+  /// Set in a copy that `paceline predict -- COMMAND` runs beside others: its address, to which an
+  /// ExternalStore tells its pace (train/copies_at_once.h). Empty in any other process.
+  std::string copy_gate;
   double link_gbps = 0;  // the rate of each emulated host's link; 0: no host is emulated
   /// For the report: the flags of the command line and of its files by name, and the program's
   /// settings with their values.

@@ -22,6 +22,8 @@ namespace paceline {
 /// An attribute of nodes that other code computes: the number of cores that this code keeps busy
 /// (double, 0: not known). Code that waits for a GPU keeps hardly one core busy.
 constexpr char kBusyCores[] = "busy_cores";
+/// An attribute of such nodes: the seconds that the node takes (double, 0: not known).
+constexpr char kSeconds[] = "seconds";
 
 /// The seconds from the beginning of a step until the step needed each variable, had each gradient,
 /// and ended; for some steps.

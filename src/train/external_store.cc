@@ -1,8 +1,8 @@
 // If the run is to be predicted (RunOptions::predicts), the store first makes ten steps alone. The
 // store learns when each variable was needed and each gradient was there, and plans a session whose
 // nodes take these times: the run's observers predict that session like any other. `paceline
-// predict -- COMMAND` only starts the command, with its flags in $PACELINE_PREDICT
-// (cli/flags/job_flags.h).
+// predict -- COMMAND` starts the command, with its flags in $PACELINE_PREDICT
+// (cli/flags/job_flags.h), and on request copies of it at once (train/copies_at_once.h).
 #include "paceline/external_store.h"
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -26,6 +27,7 @@
 #include "paceline/ops.h"
 #include "run/log.h"
 #include "run/program_run.h"
+#include "train/copies_at_once.h"
 #include "train/external_board.h"
 #include "train/session_inside.h"
 #include "train/worker_device.h"
@@ -83,7 +85,6 @@ class ExternalModel {
 namespace {
 
 constexpr char kVariable[] = "variable";  // an index
-constexpr char kSeconds[] = "seconds";
 constexpr char kByRows[] = "by_rows";
 
 // Tokens only order the kernels; nobody reads their values.
@@ -453,6 +454,7 @@ class ExternalStore::Impl {
         options(with.session),
         exceptions(std::uncaught_exceptions()) {
     check_cluster(cluster);
+    if (const std::string& gate = program_run_of(run).copy_gate; !gate.empty()) copy.emplace(gate);
     run.end_asked = [this, by_program = run_with.end_asked] {
       return end_asked || (by_program && by_program());
     };
@@ -482,7 +484,10 @@ class ExternalStore::Impl {
   // After kStepsToLearn steps, plans a session, once. The observers of the run predict that
   // session, and do not let it start.
   void learn() {
-    if (!run.predicts || predicted || ++learned_of < kStepsToLearn) return;
+    if (!run.predicts || predicted) return;
+    ++learned_of;
+    if (copy) return learn_beside_others();
+    if (learned_of < kStepsToLearn) return;
     predicted = true;
     call([this] {
       const ExternalTimes times = board->times();
@@ -490,6 +495,19 @@ class ExternalStore::Impl {
       const ExternalModel timed(learned, rule, minimize, times.busy_cores);
       const Session planned(timed.training(), cluster, run, options);
     });
+  }
+
+  // A copy begins the steps that are timed when all copies do, and trains until all have told their
+  // paces, so that none of these steps is made beside fewer copies.
+  void learn_beside_others() {
+    if (learned_of == ExternalBoard::kUntimed) {
+      call([this] { predicted = !copy->wait_for_others(); });
+    } else if (learned_of == kStepsToLearn) {
+      const ExternalTimes times = board->times();
+      copy->tell({.seconds = usual(times.ended), .busy_cores = times.busy_cores});
+    } else if (learned_of > kStepsToLearn) {
+      predicted = copy->is_over();
+    }
   }
 
   // Calls `task` on the session's thread, and throws what it throws. If check_wait throws, the wait
@@ -537,7 +555,7 @@ class ExternalStore::Impl {
     }
     end_thread();
     if (error) std::rethrow_exception(error);
-    if (says_why || lost || !run.predicts || predicted) return;
+    if (says_why || lost || !run.predicts || predicted || learned_of >= kStepsToLearn) return;
     throw Error(ErrorCode::kFailedPrecondition,
                 fmt::format("[store] nothing is predicted: the program has ended after {} of the "
                             "{} steps from which a prediction learns",
@@ -590,7 +608,9 @@ class ExternalStore::Impl {
   SessionOptions options;
   std::atomic<bool> end_asked{false};
   const int exceptions;  // in flight when the store was made
-  int learned_of = 0;    // the steps from which a prediction has learned
+  // Set in a copy that `paceline predict` runs beside others.
+  std::optional<CopyAmongOthers> copy;
+  int learned_of = 0;  // the steps from which a prediction has learned
   bool predicted = false;
   // The owners of memory in which the session keeps values.
   std::vector<std::shared_ptr<const void>> owners;

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,8 +18,11 @@
 
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoints.h"
+#include "net/shm/unix_socket.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
+#include "run/program_run.h"
+#include "train/copies_at_once.h"
 #include "train/external_board.h"
 #include "train/planned_only.h"
 #include "train/session_inside.h"
@@ -627,6 +632,43 @@ TEST_F(ExternalStoreTest, APredictionNeedsTenSteps) {
   EXPECT_THAT(error_of([&] { store.close(); }, ErrorCode::kFailedPrecondition),
               HasSubstr("ended after 9 of the 10 steps"));
   EXPECT_FALSE(planned);
+}
+
+// A copy predicts nothing itself: it tells its pace, and trains on until it is let go.
+TEST_F(ExternalStoreTest, ACopyTellsItsPaceAndEndsWhenAllHave) {
+  const TemporaryFolder folder;
+  const FileDescriptor listener = listen_at_abstract(folder.path());
+  RunOptions run = quiet();
+  run.predicts = true;
+  own_program_run(run).copy_gate = folder.path() + "/1";
+  bool planned = false;
+  run.observers.push_back(planned_only([&](const PlannedSession&) { return planned = true; }));
+  auto gate = std::async(std::launch::async, [&] {
+    pollfd called{listener.get(), POLLIN, 0};
+    poll(&called, 1, -1);
+    const FileDescriptor copy(accept(listener.get(), nullptr, nullptr));
+    EXPECT_EQ(next_copies_message(copy.get())->kind, CopiesMessage::Kind::kReady);
+    send_message(copy.get(), text_of({.kind = CopiesMessage::Kind::kGo}), -1);
+    return next_copies_message(copy.get());
+  });
+  ExternalStore& store = this->store(run);
+  int steps = 0;
+  while (model_.make_step(store, steps)) ++steps;
+  EXPECT_GE(steps, 10);
+  EXPECT_TRUE(store.predicted());
+  const auto told = gate.get();
+  ASSERT_TRUE(told && told->kind == CopiesMessage::Kind::kPace);
+  EXPECT_GT(told->paces.front().seconds, 0);
+  EXPECT_FALSE(planned);
+  store.close();
+}
+
+TEST_F(ExternalStoreTest, ACopyNeedsTheCommandThatStartedIt) {
+  RunOptions run = quiet();
+  run.predicts = true;
+  own_program_run(run).copy_gate = "nobody-listens-here/1";
+  EXPECT_THAT(error_of([&] { this->store(run); }, ErrorCode::kUnavailable),
+              HasSubstr("that has started this process has ended"));
 }
 
 TEST_F(ExternalStoreTest, AnObserverThatWantsThePlanAloneLeavesNoStep) {

@@ -278,9 +278,9 @@ std::vector<Flag> device_flags() {
 // Flags that one part of the program sets for another (is_internal).
 std::vector<Flag> hidden_flags() {
   return {
-      {"--launched", "", "", ""},
-      {"--one-task", "", "", ""},
-      {"--placed", "LAUNCHER", "", ""},
+      {"--launched", "", "", ""},        {"--one-task", "", "", ""},
+      {"--placed", "LAUNCHER", "", ""},  {"--copies-by", "NAME", "", ""},
+      {"--copy-gate", "NAME/I", "", ""},
   };
 }
 

@@ -66,6 +66,7 @@ PredictionOptions read_prediction(const FlagValues& values) {
   PredictionOptions prediction;
   prediction.asked = values.given("--predict");
   prediction.trial = chooses(values) && !values.given("--no-trial");
+  prediction.copies_by = values.text("--copies-by");
   prediction.time_limit_s =
       values.positive_number("--time-limit").value_or(prediction.time_limit_s);
   prediction.hosts = values.text("--hosts");

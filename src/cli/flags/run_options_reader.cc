@@ -148,6 +148,7 @@ RunOptions read_run_options(const FlagValues& values) {
   read_what_is_left(values, run);
   read_timeline(values, run);
   run.predicts = values.given("--predict");
+  if (values.given("--copy-gate")) own_program_run(run).copy_gate = values.text("--copy-gate");
   if (values.given("--lab-hosts") || values.given("--lab-place")) {
     own_program_run(run).link_gbps = values.positive_number("--lab-gbps").value_or(1);
   }
