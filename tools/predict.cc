@@ -1,22 +1,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/cores.h"
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "base/temporary_folder.h"
@@ -38,11 +35,13 @@
 #include "predict/hosts_file.h"
 #include "predict/learner_study.h"
 #include "predict/machine_facts.h"
+#include "predict/predicted_command.h"
 #include "predict/prediction_text.h"
 #include "predict/shape_predictor.h"
 #include "predict/shapes_to_try.h"
 #include "predict/sized_job.h"
 #include "run/network_rate.h"
+#include "run/task_devices.h"
 #include "tools/predicted_model.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"
@@ -64,59 +63,8 @@ void predict_command_of(const Arguments& arguments);
 constexpr const char* kExample = "paceline predict --hosts hosts.toml -- python train.py";
 constexpr int kInterruptedStatus = 130;
 
-/// Starts a command, with the descriptors and the environment of this process, and waits for it.
-/// Signals from a terminal reach both processes; other signals are passed on.
-class Awaited {
- public:
-  Awaited() {
-    sigemptyset(&signals_);
-    for (const int one : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, one);
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  }
-  ~Awaited() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  Awaited(const Awaited&) = delete;
-  Awaited& operator=(const Awaited&) = delete;
-
-  /// Throws kUsage if the command cannot be run.
-  ExitStatus run(Arguments command) const {
-    const pid_t pid = start(command);
-    while (true) {
-      int status = 0;
-      if (waitpid(pid, &status, WNOHANG) == pid) {
-        return WIFSIGNALED(status) ? ExitStatus{.signal = WTERMSIG(status)}
-                                   : ExitStatus{.code = WEXITSTATUS(status)};
-      }
-      siginfo_t seen = {};
-      if (sigwaitinfo(&signals_, &seen) < 0) continue;
-      if (seen.si_signo != SIGCHLD && seen.si_code != SI_KERNEL) kill(pid, seen.si_signo);
-    }
-  }
-
- private:
-  pid_t start(Arguments& command) const {
-    std::vector<char*> words;
-    words.reserve(command.size() + 1);
-    for (std::string& word : command) words.push_back(word.data());
-    words.push_back(nullptr);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&attributes, &before_);
-    pid_t pid = -1;
-    const int error =
-        posix_spawnp(&pid, words.front(), nullptr, &attributes, words.data(), environ);
-    posix_spawnattr_destroy(&attributes);
-    if (error == 0) return pid;
-    throw Error(ErrorCode::kUsage, fmt::format("{} cannot be run: {}", command.front(),
-                                               std::generic_category().message(error)));
-  }
-
-  sigset_t signals_ = {}, before_ = {};
-};
-
 // Paths are resolved here, since the command may change to another folder.
-std::string flags_in_json(const CommandLine& line, const FlagValues& values,
-                          const std::string& json) {
+Arguments words_of(const CommandLine& line, const FlagValues& values) {
   Arguments words;
   for (const auto& [name, value] : values.listed()) {
     if (values.is_open(name) || name == "--config" || name == "--json") continue;
@@ -126,8 +74,36 @@ std::string flags_in_json(const CommandLine& line, const FlagValues& values,
     words.push_back(names_path(flag->placeholder) ? std::filesystem::absolute(value).string()
                                                   : value);
   }
-  words.insert(words.end(), {"--json", json});
-  return task_variable(words);
+  return words;
+}
+
+// Returns the options with which the command is run. The command writes its ways to the file
+// `ways`. A copy has as many threads as one of as many workers would have.
+PredictedCommandOptions options_of(const Arguments& command, const CommandLine& line,
+                                   const FlagValues& values, const TemporaryFolder& folder,
+                                   const std::string& ways) {
+  const std::string name = std::filesystem::path(folder.path()).filename();
+  const Arguments asked = words_of(line, values);
+  Arguments alone = asked;
+  alone.insert(alone.end(), {"--json", ways});
+  if (!values.given("--no-trial")) alone.insert(alone.end(), {"--copies-by", name});
+  PredictedCommandOptions options{.command = command,
+                                  .name = name,
+                                  .predict = task_variable(alone),
+                                  .predict_of_copy = {},
+                                  .within = {},
+                                  .say = {}};
+  options.predict_of_copy = [=](int copy, int copies) {
+    const int threads = values.given("--threads") ? std::atoi(values.text("--threads").c_str())
+                                                  : threads_of_worker({}, usable_cores(), copies);
+    return task_variable({"--predict", "--copy-gate", fmt::format("{}/{}", name, copy), "--threads",
+                          std::to_string(threads)});
+  };
+  if (const auto seconds = values.positive_number("--time-limit")) {
+    options.within = std::chrono::ceil<Duration>(std::chrono::duration<double>(*seconds));
+  }
+  options.say = [](const std::string& text) { print_text(stderr, text + "\n"); };
+  return options;
 }
 
 [[noreturn]] void say_why_not(const ExitStatus& ended) {
@@ -154,8 +130,12 @@ CommandLine predicted_command_line() {
       "ExternalStore) or with run_program. With a store it makes ten steps in one process, which "
       "leave nothing behind, and ends; from them the sizes of the variables, the order and the "
       "moments in which the model needs them and has their gradients, and the time of a step are "
-      "known. The flags here are those of paceline predict MODEL, and count in place of the "
-      "command's own; the command's own strategy does not count.";
+      "known. Then as many copies of the command run at once as this machine would have workers, "
+      "which shows how they slow each other; --no-trial leaves this out, and --time-limit limits "
+      "it, "
+      "too. The flags here are those of paceline predict MODEL, and count in place of the "
+      "command's "
+      "own; the command's own strategy does not count.";
   line.examples = R"(Examples:
   paceline predict -- python train.py
       on this machine: every strategy, 1 to all workers
@@ -168,9 +148,7 @@ CommandLine predicted_command_line() {
 
 Exit status: 0 if the table was printed, 1 if not, 2 if used wrongly, 130 after Ctrl-C.)";
   for (const auto& flags : {run_flags(), cluster_flags()}) {
-    std::ranges::copy_if(flags, std::back_inserter(line.flags), [](const Flag& flag) {
-      return is_of_predictions(flag) && flag.name != "--no-trial";  // the steps are the trial
-    });
+    std::ranges::copy_if(flags, std::back_inserter(line.flags), is_of_predictions);
   }
   line.flags.push_back({"--predict", "", "", ""});
   return line;
@@ -192,8 +170,7 @@ void predict_command_of(const Arguments& arguments) {
   });
   const TemporaryFolder folder;
   const std::string ways = folder.path("ways.json");
-  setenv("PACELINE_PREDICT", flags_in_json(line, *values, ways).c_str(), 1);
-  const ExitStatus ended = Awaited().run(command);
+  const ExitStatus ended = PredictedCommand(options_of(command, line, *values, folder, ways)).run();
   if (!std::filesystem::exists(ways)) say_why_not(ended);
   if (!values->given("--json")) return;
   constexpr std::size_t kMostBytes = std::size_t{1} << 30;

@@ -54,6 +54,46 @@ def test_the_table_of_all_ways_is_printed(command: str, roof: str, tmp_path: pat
     assert ways["one process"]["steps_per_s"] <= 50
 
 
+def test_copies_that_run_at_once_tell_how_they_slow_each_other(command: str, roof: str, tmp_path: pathlib.Path) -> None:
+    # In a copy, a step takes four times as long.
+    program = PROGRAM.replace("time.sleep(0.02)", "time.sleep(0.08 if 'copy-gate' in os.environ['PACELINE_PREDICT'] else 0.02)")
+    done = predict(command, program.replace("import sys,", "import os, sys,"),
+                   flags=("--roof", roof, "--ps", 1, "--workers", 2, "--json", tmp_path / "ways.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Runs 2 copies of the command at once" in done.stderr
+    assert "2 copies at once: " in done.stdout
+    assert done.stdout.count("step\n") == 10, "copies print nothing"
+    written = json.loads((tmp_path / "ways.json").read_text())
+    (copies,) = written["copies"]
+    assert copies["copies"] == 2
+    assert copies["step_seconds"] >= 0.08
+    assert copies["steps_per_s"] <= 25
+    ways = {way["way"]: way["steps_per_s"] for way in written["ways"]}
+    assert ways["async, 1 ps + 2 workers"] < ways["one process"]
+
+
+def test_no_copies_run_if_not_wanted_or_for_other_hosts(command: str, roof: str, tmp_path: pathlib.Path) -> None:
+    hosts = tmp_path / "hosts.toml"
+    hosts.write_text("[[host]]\nname = 'not here'\ncores = 4\ngflops = 100\ngbytes_per_s = 20\ndevices = 4\n")
+    for flags in (("--no-trial",), ("--hosts", hosts)):
+        done = predict(command, PROGRAM, flags=("--roof", roof, "--workers", 2, *flags, "--json", tmp_path / "ways.json"))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "copies" not in done.stdout + done.stderr
+        assert json.loads((tmp_path / "ways.json").read_text())["copies"] == []
+        assert "nothing was measured" not in done.stdout
+
+
+def test_a_copy_that_fails_is_told_and_ways_are_predicted_without_it(command: str, roof: str) -> None:
+    program = "import os; gate = os.environ['PACELINE_PREDICT']\n" \
+        "if '/2\"' in gate: raise SystemExit('no second copy')\n" + PROGRAM
+    done = predict(command, program, flags=("--roof", roof, "--workers", 2))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "copy 2 of 2 that ran at once failed (exit status 1)" in done.stderr
+    assert "no second copy" in done.stderr
+    assert "async, 1 ps + 2 workers" in done.stdout
+    assert "copies at once" not in done.stdout
+
+
 def test_workers_that_wait_for_a_device_are_not_predicted_to_share_the_cores(command: str, roof: str, tmp_path: pathlib.Path) -> None:
     done = predict(command, PROGRAM, "--workers", 4, "--strategy", "allreduce",
                    flags=("--roof", roof, "--json", tmp_path / "ways.json"))
@@ -109,7 +149,7 @@ def test_wrong_use_is_refused_before_the_command_starts(command: str, tmp_path: 
     done = subprocess.run([command, "predict", "--help", "--", "x"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "--hosts" in done.stdout
-    assert "--no-trial" not in done.stdout
+    assert "--no-trial" in done.stdout
 
 
 def test_a_launcher_within_it_is_refused(command: str, roof: str) -> None:
@@ -137,6 +177,25 @@ def test_a_signal_reaches_the_command(command: str, roof: str) -> None:
     predicts.send_signal(signal.SIGINT)
     output, _ = predicts.communicate(timeout=60)
     assert predicts.returncode == 130, output
+
+
+def test_a_signal_ends_the_copies_too(command: str, roof: str, tmp_path: pathlib.Path) -> None:
+    # Each copy notes its process and makes steps that take minutes.
+    program = ("import os\nif 'copy-gate' in os.environ['PACELINE_PREDICT']:\n"
+               f"    open(os.path.join({str(tmp_path)!r}, str(os.getpid())), 'w').close()\n"
+               "    print('copy', flush=True)\n    import time; time.sleep(600)\n") + PROGRAM
+    predicts = subprocess.Popen([command, "predict", "--roof", roof, "--workers", "2", "--", sys.executable, "-c", program],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert predicts.stdout is not None
+    for line in predicts.stdout:
+        if line.startswith("Runs 2 copies"):
+            break
+    predicts.send_signal(signal.SIGINT)
+    output, _ = predicts.communicate(timeout=60)
+    assert predicts.returncode == 130, output
+    for copy in tmp_path.iterdir():
+        if copy.name.isdigit():
+            assert not pathlib.Path("/proc", copy.name).exists()
 
 
 def test_a_run_says_what_is_expected_once_one_process_has_trained(command: str, roof: str, tmp_path: pathlib.Path) -> None:

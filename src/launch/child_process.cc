@@ -128,7 +128,7 @@ ChildProcess::ChildProcess(const TaskCommand& command, TaskOutput out, TaskOutpu
   std::vector<std::string> texts = {command.program};
   texts.insert(texts.end(), command.arguments.begin(), command.arguments.end());
   const bool by_variable = !command.task_variable.empty();
-  std::vector<std::string> variables;
+  std::vector<std::string> variables = command.variables;
   if (by_variable) variables.push_back("PACELINE_TASK=" + command.task_variable);
   FileDescriptor key;
   if (command.key) {

@@ -42,6 +42,8 @@ struct TaskCommand {
   /// JSON for $PACELINE_TASK, for a process whose arguments do not say which task it is; else
   /// empty.
   std::string task_variable = {};
+  /// Further variables of its environment, "NAME=value".
+  std::vector<std::string> variables = {};
 };
 
 /// Receives what a process writes to one of its outputs.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kRecordBytes = 16 << 10;
 constexpr int kRecordsAtOnce = 32;
-constexpr double kSeconds = 0.01;
+constexpr double kCipherSeconds = 0.01;
 
 double thread_time() {
   timespec time{};
@@ -41,7 +41,7 @@ double measured_cipher_rate() {
       bytes += kRecordBytes;
     }
     seconds = thread_time() - begun;
-  } while (seconds < kSeconds);
+  } while (seconds < kCipherSeconds);
   return bytes / seconds;
 }
 

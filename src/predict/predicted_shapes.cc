@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/plain_text.h"
 #include "base/print_text.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
@@ -32,6 +34,22 @@ PredictedStep step_of(const PlannedSession& session) {
   return step;
 }
 
+// Runs copies of this command at once, if somebody can, and says why not if they fail.
+StepsBeside measured_beside(const ShapePredictor& predictor, std::span<const JobShape> shapes,
+                            const PredictionOptions& options) {
+  StepsBeside beside(predictor.seconds_alone());
+  if (options.copies_by.empty()) return beside;
+  for (const int copies : predictor.copies_to_run(shapes)) {
+    const CopiesAnswer answer = run_copies(options.copies_by, copies);
+    if (answer.paces.empty()) {
+      print_text(stderr, plain_lines(answer.why + "\n"));
+      break;
+    }
+    beside.add(answer.paces);
+  }
+  return beside;
+}
+
 }  // namespace
 
 std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster& cluster,
@@ -41,7 +59,7 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
   }
   const std::string why_not = why_not_predicted(cluster, options);
   if (!why_not.empty()) throw Error(ErrorCode::kUsage, why_not);
-  const ShapePredictor predictor(step, cluster, options);
+  ShapePredictor predictor(step, cluster, options);
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();
   if (options.this_strategy && !own.is_one_process()) asked.strategy.name = own.strategy.name;
@@ -53,14 +71,16 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
     std::erase_if(shapes, [&](const JobShape& shape) { return shape.text() == own.text(); });
     shapes.insert(shapes.begin() + 1, own);
   }
-  print_text(stdout, predictor.facts() + "\n");
+  const StepsBeside beside = measured_beside(predictor, shapes, options);
+  predictor.learn_beside(beside);
+  print_text(stdout, predictor.facts() + beside.text() + "\n");
   std::vector<Prediction> all = print_predictions(predictor.job(), shapes, options.time_limit_s);
   print_text(stdout, "\n" + fastest_text(all));
   print_text(stdout,
              "Not counted: how many steps each way needs to learn as much (docs/strategies.md), "
              "input, checkpoints and evaluations.\n");
   if (!options.json.empty()) {
-    write_text_file("the prediction", options.json, prediction_json(all, step.model));
+    write_text_file("the prediction", options.json, prediction_json(all, step.model, beside));
   }
   if (!options.plot.empty()) {
     const std::string title = step.model + ": expected speed";

@@ -747,6 +747,10 @@ Prediction of_way(const PredictedJob& job, const JobShape& shape) {
 
 }  // namespace
 
+int workers_on_a_machine(const PredictedJob& job, const JobShape& shape) {
+  return most_workers_on_a_machine(cluster_of(job, shape));
+}
+
 Prediction predict_alone(const PredictedJob& job) {
   Prediction alone = of_way(job, {});
   alone.times_alone = 1;

@@ -98,6 +98,10 @@ struct PredictedJob {
   double straggler_times = 1;
 };
 
+/// Returns the workers on the machine that has most workers of this shape. Throws kInvalidArgument
+/// if the hosts have no room for the workers.
+int workers_on_a_machine(const PredictedJob& job, const JobShape& shape);
+
 /// The expected speed of one shape.
 struct Prediction {
   JobShape shape;

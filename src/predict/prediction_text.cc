@@ -137,7 +137,8 @@ std::string convergence_note(std::span<const Prediction> predictions) {
       found->shape.strategy.local_steps);
 }
 
-std::string prediction_json(std::span<const Prediction> predictions, const std::string& model) {
+std::string prediction_json(std::span<const Prediction> predictions, const std::string& model,
+                            const StepsBeside& beside) {
   nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
   for (const Prediction& it : predictions) {
     shapes.push_back(
@@ -161,7 +162,15 @@ std::string prediction_json(std::span<const Prediction> predictions, const std::
          {"limit", it.limit},
          {"limited_by", name_of(it.limited_by)}});
   }
-  const nlohmann::ordered_json all = {{"model", model}, {"ways", shapes}};
+  nlohmann::ordered_json copies = nlohmann::ordered_json::array();
+  for (const auto& [number, made] : beside.measured()) {
+    copies.push_back({{"copies", number},
+                      {"steps_per_s", made.steps_per_s},
+                      {"step_seconds", made.seconds},
+                      {"busy_cores_each", made.busy_cores},
+                      {"alone_steps_per_s", 1 / beside.alone_s()}});
+  }
+  const nlohmann::ordered_json all = {{"model", model}, {"ways", shapes}, {"copies", copies}};
   return all.dump(2) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "predict/prediction.h"
+#include "predict/steps_beside.h"
 
 namespace paceline {
 
@@ -29,8 +30,10 @@ std::string fastest_text(std::span<const Prediction> predictions);
 /// Returns a sentence that says which shapes' steps learn less than those of others; empty if no
 /// shape has such steps.
 std::string convergence_note(std::span<const Prediction> predictions);
-/// Returns a JSON object with the model's name and a list of all shapes ("ways").
-std::string prediction_json(std::span<const Prediction> predictions, const std::string& model);
+/// Returns a JSON object with the model's name, a list of all shapes ("ways"), and a list of the
+/// numbers of copies that ran at once with their speeds ("copies"; empty if none did).
+std::string prediction_json(std::span<const Prediction> predictions, const std::string& model,
+                            const StepsBeside& beside = {});
 /// Returns a gnuplot script that draws speed against workers: a curve for each strategy, one for
 /// the bound, and a line for one process.
 std::string prediction_plot(std::span<const Prediction> predictions, const std::string& title,

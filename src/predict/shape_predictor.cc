@@ -1,9 +1,13 @@
 #include "predict/shape_predictor.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -263,7 +267,7 @@ double seconds_by_costs(const Plan& plan, const Roof& roof) {
 }
 
 // Of this many devices with so many threads each, returns how many have cores of their own at once.
-int copies_at_once(int cores, int threads, int devices) {
+int devices_at_once(int cores, int threads, int devices) {
   return std::clamp(devices, 1, std::max(1, cores / std::max(1, threads)));
 }
 
@@ -361,6 +365,7 @@ std::vector<std::string> ShapePredictor::task_hosts(
 }
 
 void ShapePredictor::take_hosts() {
+  is_here_ = options_.hosts.empty();
   if (is_cpu(cluster_)) here_.devices = std::max(1, int(here_.cores));
   if (kind_of_device(cluster_).is_simulated) here_.devices = kMostSimulated;
   if (!options_.hosts.empty()) return take_hosts_of_file();
@@ -401,6 +406,9 @@ void ShapePredictor::take_hosts_of_file() {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--hosts {}: no host has a device for a worker", options_.hosts));
   }
+  std::array<char, HOST_NAME_MAX + 1> own_name{};
+  is_here_ =
+      gethostname(own_name.data(), HOST_NAME_MAX) == 0 && worker_host().name == own_name.data();
 }
 
 // The options say which tasks share a host; if they do not, the tasks' addresses do. Returns the
@@ -436,6 +444,7 @@ std::vector<std::string> ShapePredictor::place_tasks() {
 // All emulated hosts are this machine.
 void ShapePredictor::take_hosts_of_cluster(const std::vector<std::string>& names) {
   const bool emulated = options_.link_gbps > 0;
+  is_here_ = emulated;
   PredictedHost host = here_;
   // If the number of tasks is open, each host has room for one worker. Otherwise the options say
   // where each task runs, so a host has room for any number.
@@ -500,7 +509,9 @@ void ShapePredictor::learn_kernels() {
       missing.push_back(pace);
     }
   }
-  if (options_.trial && !missing.empty()) time_kernels(key, missing);
+  // The other code's own steps were the trial, and what is timed here only passes that time.
+  const bool trial = options_.trial || busy_cores_outside(*shared_) > 0;
+  if (trial && !missing.empty()) time_kernels(key, missing);
   const std::optional<Pace> known = nearest_pace(paces_, threads(1));
   job_.kernels = !known                                  ? KernelsFrom::kCosts
                  : is_beside_others(known->others_share) ? KernelsFrom::kBesideOthers
@@ -515,8 +526,8 @@ std::vector<Pace> ShapePredictor::paces_to_time() const {
   const int of_tower = std::max(1, all / cluster_.towers);
   std::set<std::pair<int, int>, std::greater<>> wanted;
   wanted.emplace(all, 1);
-  wanted.emplace(of_tower, copies_at_once(cores, of_tower, cluster_.towers));
-  wanted.emplace(1, copies_at_once(cores, 1, cores));
+  wanted.emplace(of_tower, devices_at_once(cores, of_tower, cluster_.towers));
+  wanted.emplace(1, devices_at_once(cores, 1, cores));
   std::vector<Pace> paces;
   for (const auto& [threads, copies] : wanted) {
     paces.push_back({.threads = threads, .copies = copies});
@@ -642,12 +653,47 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
   }
   pace.threads = std::max(1, threads / of.towers);
   pace.roof = roof_of(worker_host(), pace.threads);
+  if (!beside_.empty() && of.workers_on_machine > 1) {
+    take_beside(of.workers_on_machine, plan, pace);
+    return pace;
+  }
   const int copies =
-      copies_at_once(int(worker_host().cores), pace.threads, of.workers_on_machine * of.towers);
+      devices_at_once(int(worker_host().cores), pace.threads, of.workers_on_machine * of.towers);
   const std::optional<Pace> known = nearest_pace(paces_, pace.threads, copies);
   pace.step_seconds = kernel_seconds(plan, pace.roof, known);
   if (known && known->busy_cores > 0) pace.busy = std::min(1.0, known->busy_cores / pace.threads);
   return pace;
+}
+
+// Takes the pace that copies had at once. Their time has all that they do to each other. So the
+// simulated kernels of as many workers as there were copies fit the cores, and wait for each other
+// no more. Only further workers do, and whatever else the tasks compute.
+void ShapePredictor::take_beside(int workers, const Plan& plan, DevicePace& pace) const {
+  const int alone = threads(1);
+  pace.step_seconds =
+      kernel_seconds(plan, roof_of(here_, alone), nearest_pace(paces_, alone)) *
+      beside_.slowdown(workers);
+  const double share = here_.cores / std::min(workers, beside_.most());
+  pace.threads = std::clamp(int(share), 1, pace.threads);
+  const double measured = beside_.busy_cores(workers);
+  const double cores = measured > 0 ? std::min(measured, share) : share;
+  pace.busy = std::min(1.0, cores / pace.threads);
+}
+
+double ShapePredictor::seconds_alone() const { return seconds_outside(*shared_); }
+
+std::vector<int> ShapePredictor::copies_to_run(std::span<const JobShape> shapes) const {
+  if (!is_here_ || !is_cpu(cluster_) || seconds_alone() <= 0) return {};
+  int most = 1;
+  for (const JobShape& shape : shapes) most = std::max(most, workers_on_a_machine(job_, shape));
+  rusage own{};
+  getrusage(RUSAGE_SELF, &own);
+  constexpr double kLeft = 0.8;  // the part of the memory that processes may have
+  const double each = 1024 * std::max(1.0, double(own.ru_maxrss));
+  const double fit = kLeft * double(memory_of_machine()) / each - 1;  // beside this process
+  most = std::min({most, int(here_.cores), int(std::min(fit, double(kMostWorkers)))});
+  if (most < 2) return {};
+  return most == 2 ? std::vector{2} : std::vector{2, most};
 }
 
 // Adds the addresses that tasks will have once the launcher has started them on emulated hosts,

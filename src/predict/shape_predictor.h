@@ -19,6 +19,7 @@
 #include "predict/roof.h"
 #include "predict/shapes_to_try.h"
 #include "predict/simulation/step_of_plan.h"
+#include "predict/steps_beside.h"
 
 namespace paceline {
 
@@ -57,6 +58,15 @@ class ShapePredictor {
   /// suffice. If each task has its own emulated host, each additional task gets another one. If the
   /// number of tasks is open, they are spread over all hosts.
   void place(JobShape& shape) const;
+  /// Returns the numbers of copies of this command that should run at once on this machine, before
+  /// these shapes are predicted: 2, and the most workers that one of the shapes has on this
+  /// machine, but at most one for each core, and no more than its memory holds. Returns none if no
+  /// shape has two workers on this machine, or if the step was not made by other code.
+  std::vector<int> copies_to_run(std::span<const JobShape> shapes) const;
+  /// From now on steps beside others take the time that such copies took.
+  void learn_beside(const StepsBeside& beside) { beside_ = beside; }
+  /// Returns the seconds that a step of the other code took alone; 0: there is no such code.
+  double seconds_alone() const;
   /// Returns lines about the hosts and the step that the predictions assume.
   std::string facts() const;
   /// Says why the time of the step's kernels is not known; empty if the time is known.
@@ -75,6 +85,7 @@ class ShapePredictor {
   int workers_on_own_machine() const;
   int threads(int workers_on_machine) const;
   DevicePace pace(const Plan& plan, const StepOf& of) const;
+  void take_beside(int workers, const Plan& plan, DevicePace& pace) const;
   double kernel_seconds(const Plan& plan, const Roof& roof, const std::optional<Pace>& known) const;
   bool are_threads_told() const;
   void learn_kernels();
@@ -95,6 +106,8 @@ class ShapePredictor {
   std::vector<int> ps_hosts_, worker_hosts_;
   int own_hosts_ = 0;  // how many hosts the cluster has; later hosts are spare, for other shapes
   std::vector<Pace> paces_;  // paces of the step's kernels
+  bool is_here_ = false;     // the workers are predicted to run on this machine
+  StepsBeside beside_;       // empty: not measured
   int timed_ = 0;            // steps timed before this prediction
   std::string untimed_;      // why no step was timed; empty if no timing was asked for
 };

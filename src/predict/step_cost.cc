@@ -86,6 +86,15 @@ double busy_cores_outside(const Plan& plan) {
   return 0;
 }
 
+double seconds_outside(const Plan& plan) {
+  double seconds = 0;
+  for (const Plan::KernelUse& use : plan.kernels) {
+    const Attributes& attributes = use.node->attributes();
+    if (attributes.has(kBusyCores)) seconds += attributes.get<double>(kSeconds);
+  }
+  return seconds;
+}
+
 StepCost step_work(const Plan& plan, std::span<const VariableSpec> variables) {
   StepCost work;
   work.specs.assign(variables.begin(), variables.end());
