@@ -670,9 +670,8 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
 // no more. Only further workers do, and whatever else the tasks compute.
 void ShapePredictor::take_beside(int workers, const Plan& plan, DevicePace& pace) const {
   const int alone = threads(1);
-  pace.step_seconds =
-      kernel_seconds(plan, roof_of(here_, alone), nearest_pace(paces_, alone)) *
-      beside_.slowdown(workers);
+  pace.step_seconds = kernel_seconds(plan, roof_of(here_, alone), nearest_pace(paces_, alone)) *
+                      beside_.slowdown(workers);
   const double share = here_.cores / std::min(workers, beside_.most());
   pace.threads = std::clamp(int(share), 1, pace.threads);
   const double measured = beside_.busy_cores(workers);

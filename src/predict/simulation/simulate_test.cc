@@ -215,9 +215,8 @@ TEST(SimulateTest, ASmallMessageCostsBothEndsAsOverItsKindOfLink) {
     TransportCosts costs = free_of_cost();
     costs.message_s = tcp_s;
     costs.shared_message_s = shared_s;
-    return 1 /
-           simulate({.step = &step, .cluster = cluster, .strategy = {"async"}, .costs = costs})
-               .steps_per_s;
+    return 1 / simulate({.step = &step, .cluster = cluster, .strategy = {"async"}, .costs = costs})
+                   .steps_per_s;
   };
   for (const bool share_memory : {false, true}) {
     const double free = step_s(share_memory, 0, 0);
