@@ -9,6 +9,7 @@
 #include "paceline/minimize.h"
 #include "predict/shape_predictor.h"
 #include "predict/step_cost.h"
+#include "train/precision.h"
 
 namespace paceline {
 namespace {
@@ -30,7 +31,12 @@ class PredictedOnDevice {
     step_.request.training = &training_;
     cluster_.device.kind = "cuda";
   }
-  StepCost work() const { return step_work(step_.request); }
+  /// Returns the work of the graph that a run on the GPU computes.
+  StepCost work() const {
+    PlanRequest request = step_.request;
+    request.rewrite = rewrite_of(cluster_);
+    return step_work(request);
+  }
   ShapePredictor predictor(const DeviceRoof& device) const {
     const PredictedHost here{.name = "this machine",
                              .cores = 4,
@@ -88,6 +94,8 @@ TEST(DevicePrediction, AStepOfMlpTakesWhatItsRoofSays) {
   const Training training = minimize(models::build_mlp(graph, config).loss, config.rule);
   const PredictedOnDevice mlp(training);
   expect_by_hand(mlp, kMlpBatch, kMlpValues);
+  StepCost plain = step_work({.graph = &graph, .training = &training});
+  EXPECT_LT(mlp.work().ops.size(), plain.ops.size()) << "products add their biases themselves";
   // Products of three layers forward and for the weights, and of two for their inputs.
   const double products = 2 * 8 * (2 * (4 * 16 + 16 * 16 + 16 * 4) + 16 * 16 + 16 * 4);
   DeviceRoof products_alone = without_limits();

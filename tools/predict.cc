@@ -132,10 +132,8 @@ CommandLine predicted_command_line() {
       "moments in which the model needs them and has their gradients, and the time of a step are "
       "known. Then as many copies of the command run at once as this machine would have workers, "
       "which shows how they slow each other; --no-trial leaves this out, and --time-limit limits "
-      "it, "
-      "too. The flags here are those of paceline predict MODEL, and count in place of the "
-      "command's "
-      "own; the command's own strategy does not count.";
+      "it, too. The flags here are those of paceline predict MODEL, and count in place of the "
+      "command's own; the command's own strategy does not count.";
   line.examples = R"(Examples:
   paceline predict -- python train.py
       on this machine: every strategy, 1 to all workers

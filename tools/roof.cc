@@ -26,7 +26,7 @@ CommandLine roof_line() {
   paceline roof --out node7.toml
   paceline roof --device cuda --out node8.toml)",
           {{"--out", "FILE", "Write it to this .toml file", "Flags"},
-           {"--device", "cuda[:N]", "Measure this GPU, too, in about a second", "Flags"}}};
+           {"--device", "cuda[:N]", "Measure this GPU, too, in some seconds", "Flags"}}};
 }
 
 // Returns the options of the device to measure.

@@ -29,8 +29,9 @@ void* plugin_function(const std::string& name, const char* function, int flags, 
   std::vector<std::string> paths = {folder / name, folder / "../lib/paceline" / name,
                                     "/usr/local/lib/paceline/" + name, "/usr/lib/paceline/" + name,
                                     name};
-  if (const std::filesystem::path code = folder_of_code(); !code.empty()) {
-    paths.insert(paths.begin() + 2, code / "lib/paceline" / name);
+  // A Python module takes the library that came with it, and not that of an installed package.
+  if (const std::filesystem::path code = folder_of_code(); !code.empty() && code != folder) {
+    paths.insert(paths.begin(), code / "lib/paceline" / name);
   }
   if (const char* const plugins = std::getenv("PACELINE_PLUGINS")) {
     paths.insert(paths.begin(), std::filesystem::path(plugins) / name);

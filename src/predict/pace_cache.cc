@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <tuple>
 
 #include "predict/roof.h"
 
@@ -49,7 +50,7 @@ std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads, int c
     return std::abs(std::log(double(one) / std::max(1, other)));
   };
   const auto off = [&](const Pace& pace) {
-    return std::pair(apart(pace.threads, threads), apart(pace.copies, copies));
+    return std::tuple(apart(pace.threads, threads), apart(pace.copies, copies), -pace.threads);
   };
   const auto nearest = std::ranges::min_element(paces, {}, off);
   return nearest == paces.end() ? std::nullopt : std::optional(*nearest);

@@ -28,8 +28,9 @@ struct Pace {
   bool operator==(const Pace&) const = default;
 };
 
-/// Returns the pace on the number of threads that is nearest to `threads` by ratio, and of those
-/// the one whose number of copies is nearest; nullopt if there are no paces.
+/// Returns the pace on the number of threads that is nearest to `threads` by ratio; of those the
+/// one whose number of copies is nearest; of two that are equally near, the one on more threads.
+/// Returns nullopt if there are no paces.
 std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads, int copies = 1);
 
 /// Keeps paces. A pace that was measured beside other programs never replaces an undisturbed one.

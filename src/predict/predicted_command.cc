@@ -113,7 +113,8 @@ void PredictedCommand::wait_for_events() {
   int wait_ms = -1;
   if (until_) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until_ - real_now());
-    wait_ms = int(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
+    constexpr std::chrono::milliseconds::rep kMostMs = 3'600'000;
+    wait_ms = int(std::clamp<std::chrono::milliseconds::rep>(left.count(), 0, kMostMs));
   }
   poll(watched.data(), watched.size(), wait_ms);
 }

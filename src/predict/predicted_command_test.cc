@@ -58,7 +58,10 @@ constexpr int kCommandStatus = 7;
 }
 
 TEST(PredictedCommandPart, DISABLED_Play) {
-  std::istringstream words(std::getenv("PACELINE_PREDICT"));
+  const char* const told = std::getenv("PACELINE_PREDICT");
+  if (told == nullptr)
+    GTEST_SKIP() << "only the tests below run this part, in a process of its own";
+  std::istringstream words(told);
   std::string part, name, last;
   words >> part >> name >> last;
   if (part == "copy") be_a_copy(name, last);

@@ -624,7 +624,7 @@ TransportCosts costs_of(const PredictedJob& job, const SimulatedCluster& cluster
                            double& message_s, double& wake_s) {
     if (most(core) == 0) return;
     message_s = std::max(0.0, most(core) - frame_s);
-    wake_s = std::max(0.0, most(trip) - 2 * most(core));
+    if (most(trip) > 0) wake_s = std::max(0.0, most(trip) - 2 * most(core));
   };
   message(&PredictedHost::tcp_message_s, &PredictedHost::tcp_trip_s, costs.frame_s, costs.message_s,
           costs.wake_s);

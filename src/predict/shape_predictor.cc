@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <barrier>
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <future>
 #include <initializer_list>
@@ -81,13 +83,11 @@ double queued_so_far() { return queued_seconds(calling_thread()).value_or(0); }
 class TrialSteps {
  public:
   TrialSteps(const PlanRequest& request, std::span<const VariableSpec> specs,
-             const DeviceOptions& options, int copies)
+             const DeviceOptions& options)
       : graph_(*request.graph),
         device_(make_device(options, clock_)),
         plan_(make_plan(request, specs, *device_)),
         rates_(specs, request.training) {
-    check_fits_machine(copies == 1 ? "a step of it needs" : "its steps at once need",
-                       copies * step_work(*plan_, specs).memory());
     store_ = make_local_store({specs.begin(), specs.end()}, &device_->threads(), &account_);
     store_->write(values_of(specs), 0);
     locals_ = std::make_unique<LocalMemory>(graph_, *device_);
@@ -191,17 +191,36 @@ class TrialSteps {
 
 TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> specs,
                      const DeviceOptions& device, int copies, double seconds) {
-  std::vector<std::unique_ptr<TrialSteps>> trials;
-  for (int copy = 0; copy < copies; ++copy) {
-    trials.push_back(std::make_unique<TrialSteps>(request, specs, device, copies));
-  }
-  std::vector<std::future<TrialPace>> made;
+  check_fits_machine(copies == 1 ? "a step of it needs" : "its steps at once need",
+                     copies * step_work(request, device).memory());
+  // No thread ends before all have read the counters of this process, which count the threads that
+  // there are.
+  std::barrier made(copies);
+  const auto make_copy = [&] {
+    std::unique_ptr<TrialSteps> steps;
+    std::exception_ptr error;
+    try {
+      steps = std::make_unique<TrialSteps>(request, specs, device);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    made.arrive_and_wait();  // all begin together
+    TrialPace pace;
+    try {
+      if (steps) pace = steps->make(seconds);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    made.arrive_and_wait();
+    if (error) std::rethrow_exception(error);
+    return pace;
+  };
+  std::vector<std::future<TrialPace>> others;
   for (int copy = 1; copy < copies; ++copy) {
-    made.push_back(std::async(std::launch::async,
-                              [&, copy] { return trials[std::size_t(copy)]->make(seconds); }));
+    others.push_back(std::async(std::launch::async, make_copy));
   }
-  TrialPace all = trials[0]->make(seconds);
-  for (std::future<TrialPace>& each : made) {
+  TrialPace all = make_copy();
+  for (std::future<TrialPace>& each : others) {
     const TrialPace other = each.get();
     all.pace.seconds += other.pace.seconds;
     all.pace.others_share = std::max(all.pace.others_share, other.pace.others_share);
@@ -242,8 +261,8 @@ void take_rates(PredictedHost& host, const PredictedHost& like) {
     take({&PredictedHost::tcp_receive_bytes_per_s, &PredictedHost::core_tcp_receive_bytes_per_s});
   }
   take({&PredictedHost::cipher_bytes_per_s});
-  if (host.tcp_message_s == 0) take({&PredictedHost::tcp_message_s, &PredictedHost::tcp_trip_s});
-  if (host.shm_message_s == 0) take({&PredictedHost::shm_message_s, &PredictedHost::shm_trip_s});
+  take({&PredictedHost::tcp_message_s, &PredictedHost::tcp_trip_s, &PredictedHost::shm_message_s,
+        &PredictedHost::shm_trip_s});
 }
 
 WireForm wire_of(const Cluster& cluster) {
@@ -350,7 +369,7 @@ void ShapePredictor::make_plans() {
   device_ = make_device(is_cpu(cluster_) ? worker_device(cluster_) : DeviceOptions{.kind = "naive"},
                         clock_);
   PlanRequest request = step_.request;
-  request.rewrite = rewrite_to(cluster_.train.precision);
+  request.rewrite = rewrite_of(cluster_);
   shared_ = make_plan(request, specs_, *device_);
   request.stream_updates = is_cpu(cluster_);
   own_ = make_plan(request, specs_, *device_);
@@ -520,7 +539,8 @@ void ShapePredictor::learn_kernels() {
 
 // Returns the numbers of threads, and of copies at once, with which to time steps: those of a
 // worker that is alone, those of its towers, and one thread for each core. Several workers on a
-// machine have numbers in between.
+// machine have numbers in between. If the workers' host has fewer cores than this one, a step on
+// one thread is also timed alone. Steps of other code only pass their time here.
 std::vector<Pace> ShapePredictor::paces_to_time() const {
   const int cores = usable_cores(), all = are_threads_told() ? cluster_.threads : cores;
   const int of_tower = std::max(1, all / cluster_.towers);
@@ -528,6 +548,8 @@ std::vector<Pace> ShapePredictor::paces_to_time() const {
   wanted.emplace(all, 1);
   wanted.emplace(of_tower, devices_at_once(cores, of_tower, cluster_.towers));
   wanted.emplace(1, devices_at_once(cores, 1, cores));
+  if (int(worker_host().cores) < cores) wanted.emplace(1, 1);
+  if (is_computed_outside(*shared_)) wanted = {{all, 1}};
   std::vector<Pace> paces;
   for (const auto& [threads, copies] : wanted) {
     paces.push_back({.threads = threads, .copies = copies});
@@ -540,7 +562,7 @@ std::vector<Pace> ShapePredictor::paces_to_time() const {
 void ShapePredictor::time_kernels(const std::string& key, std::span<const Pace> missing) {
   constexpr double kSeconds = 2;
   PlanRequest request = step_.request;
-  request.rewrite = rewrite_to(cluster_.train.precision);
+  request.rewrite = rewrite_of(cluster_);
   request.stream_updates = true;
   DeviceOptions device = worker_device(cluster_);
   try {

@@ -45,7 +45,7 @@ bool is_computed_outside(const Plan& plan);
 /// Returns the cores that the other code keeps busy; 0: there is no such code, or the number is not
 /// known.
 double busy_cores_outside(const Plan& plan);
-/// Returns the seconds that the other code was seen to take for a step; 0 as above.
+/// Returns the seconds that the other code was seen to take for a step; 0: there is no such code.
 double seconds_outside(const Plan& plan);
 
 /// Returns the work of a step of the plan, which was made for these variables.

@@ -35,7 +35,7 @@ bool shares_memory(const Cluster& cluster) {
 
 // Updates are streamed only if there are no other tasks, since these take whole contributions.
 StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
-  request.rewrite = rewrite_to(cluster.train.precision);
+  request.rewrite = rewrite_of(cluster);
   request.stream_updates = run.fused_update && !cluster.distributed();
   StepCost work = step_work(request, worker_device(cluster));
   if (!shares_memory(cluster)) round_on_links(work, {cluster.links.wire, cluster.links.top_k});

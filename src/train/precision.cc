@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include "kernels/cpu/instruction_set.h"
+#include "kernels/device_kind.h"
 #include "paceline/error.h"
 
 namespace paceline {
 
-RewriteOptions rewrite_to(DType precision) {
+RewriteOptions rewrite_of(const Cluster& cluster) {
+  const DType precision = cluster.train.precision;
   RewriteOptions rewrite;
+  rewrite.biased_products = device_kind(cluster.device.kind).biases_products;
   if (precision == DType::kFloat32) return rewrite;
   if (precision != DType::kBFloat16) {
     throw Error(

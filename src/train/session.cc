@@ -319,8 +319,7 @@ std::vector<DeviceContext*> Session::Impl::contexts() const {
 }
 
 RewriteOptions Session::Impl::make_rewrite() const {
-  RewriteOptions made = rewrite_to(cluster.train.precision);
-  made.biased_products = device_kind(cluster.device.kind).biases_products;
+  const RewriteOptions made = rewrite_of(cluster);
   if (made.widened_products && cluster.is_chief() && device_kind(cluster.device.kind).meets_roof) {
     console.print(
         "This processor multiplies bfloat16 no faster than float32: it computes in float32, from "

@@ -116,7 +116,8 @@ class Session::Impl {
   std::span<const TensorView> read_values(StepKind kind, const Graph& graph,
                                           std::span<const Value> fetches,
                                           const std::function<void(Feed&)>& feed, Mode mode);
-  /// Calls `part`. Its time, in which the session's thread evaluates, belongs to no step.
+  /// Calls `part`. Its time, in which the session's thread evaluates, belongs to no step, and
+  /// neither does what the device does in it.
   template <typename F>
   auto excluded(F&& part);
   std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
@@ -268,8 +269,13 @@ auto Session::Impl::excluded(F&& part) {
   struct Exclude {
     Impl& impl;
     TimePoint begun = impl.clock.now();
+    Duration copies = impl.device->copy_time(), host_ops = impl.device->host_op_time();
+    std::int64_t launches = impl.device->launches();
     ~Exclude() {
       if (!impl.left_run) impl.meter->exclude(impl.clock.now() - begun);
+      impl.copies_before_ += impl.device->copy_time() - copies;
+      impl.host_ops_before_ += impl.device->host_op_time() - host_ops;
+      impl.launches_before_ += impl.device->launches() - launches;
     }
   };
   const Exclude exclude{*this};

@@ -206,10 +206,18 @@ class CudaDevice::WrittenKernel : public Kernel {
   bool prepare_library(CudaLaunch& launch, Launch& made) {
     if (!launch.library || launch.blocks == 0) return false;
     made.plan = device_.plan(*launch.library, {});
-    const bool whole = made.plan != nullptr;
-    if (!whole && launch.library->epilogue != CudaEpilogue::kNone) {
-      launch.library->epilogue = CudaEpilogue::kNone;
-      made.plan = device_.plan(*launch.library, {});
+    bool whole = made.plan != nullptr;
+    if (launch.library->epilogue != CudaEpilogue::kNone) {
+      // Operands may prove unaligned when it is too late to add the launches that finish this one.
+      if (whole) {
+        made.unaligned_plan =
+            device_.plan(*launch.library, {kLeastAlignment, made.plan->workspace_bytes()});
+      }
+      whole = whole && made.unaligned_plan != nullptr;
+      if (!whole) {
+        launch.library->epilogue = CudaEpilogue::kNone;
+        made.plan = device_.plan(*launch.library, {});
+      }
     }
     if (made.plan == nullptr) {
       const std::lock_guard lock(device_.mutex_);

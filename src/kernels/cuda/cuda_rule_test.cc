@@ -102,7 +102,7 @@ class CudaRule : public CudaTest {
   CudaCalls::Function* function_ = nullptr;
 };
 
-TEST_F(CudaRule, EachRuleOnGpuIsThatOfTheHost) {
+TEST_F(CudaRule, EachRuleIsThatOfTheHost) {
   for (const NamedRule& named : all_rules()) {
     load(named.rule);
     for (int schedule = 0; schedule < 6; ++schedule) {

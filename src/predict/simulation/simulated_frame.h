@@ -24,6 +24,8 @@ struct SimulatedFrame {
   std::size_t wire_bytes = 0;  // of the payload on the wire
   std::uint64_t step = 0;
   int messages = 1;  // the number of messages it stands for
+  // True if the thread that makes the step has already spent the time of the call that sends it.
+  bool handed_over = false;
   // The core time to pack float32 into fewer bytes before sending, and to widen it again on
   // arrival.
   double pack_s = 0, unpack_s = 0;

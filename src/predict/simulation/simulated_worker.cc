@@ -261,6 +261,7 @@ void SimulatedWorker::send_frames(const Piece& piece, const ContributionRoute& r
          .wire_bytes = frame.payload_bytes,
          .step = std::uint64_t(step_),
          .messages = world_.messages_of(piece, frame.part.begin),
+         .handed_over = !route.in_shared_memory,
          .unpack_s = double(frame.part.size) * unpack_s_per_byte(route.travels_as)});
   });
 }

@@ -79,8 +79,9 @@ void Transport::send_some(int number) {
   frames.front().unpack_s += together;
   const double each = stream.shared ? costs_.shared_frame_s : costs_.frame_s;
   const double per_byte = stream.shared ? 0 : costs_.send_s_per_byte + stream.cipher_s_per_byte;
+  const double call = frames.front().handed_over ? 0 : together;
   const SimulatedWork work{.core_seconds =
-                               together + messages * each + double(bytes) * per_byte + packing};
+                               call + messages * each + double(bytes) * per_byte + packing};
   machine_of(stream.from).run(work, [this, number, frames = std::move(frames)]() mutable {
     sent(number, std::move(frames));
   });
