@@ -96,7 +96,10 @@ MessageCost measured_message_cost(const std::string& kind) {
   TimingEnd timing;
   std::future<std::vector<MessageCost>> all = timing.all();
   try {
-    const std::unique_ptr<Link> there = make_link(kind, {}), here = make_link(kind, {});
+    // The receivers of a job's messages mostly sleep; without this they would poll for the next one.
+    LinkOptions sleeps;
+    sleeps.spin = Duration(0);
+    const std::unique_ptr<Link> there = make_link(kind, sleeps), here = make_link(kind, sleeps);
     const std::string address =
         there->listen("127.0.0.1:0", [&](std::shared_ptr<Connection> connection) -> Receiver* {
           answering.answer_over(std::move(connection));
