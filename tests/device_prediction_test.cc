@@ -94,8 +94,11 @@ TEST(DevicePrediction, AStepOfMlpTakesWhatItsRoofSays) {
   const Training training = minimize(models::build_mlp(graph, config).loss, config.rule);
   const PredictedOnDevice mlp(training);
   expect_by_hand(mlp, kMlpBatch, kMlpValues);
-  StepCost plain = step_work({.graph = &graph, .training = &training});
-  EXPECT_LT(mlp.work().ops.size(), plain.ops.size()) << "products add their biases themselves";
+  PlanRequest plain;
+  plain.graph = &graph;
+  plain.training = &training;
+  EXPECT_LT(mlp.work().ops.size(), step_work(plain).ops.size())
+      << "products add their biases themselves";
   // Products of three layers forward and for the weights, and of two for their inputs.
   const double products = 2 * 8 * (2 * (4 * 16 + 16 * 16 + 16 * 4) + 16 * 16 + 16 * 4);
   DeviceRoof products_alone = without_limits();
