@@ -73,6 +73,8 @@ const std::map<std::string, std::string> kUses = {
     {"--launched", ""},
     {"--one-task", "--one-task"},
     {"--placed", ""},
+    {"--copies-by", ""},
+    {"--copy-gate", ""},
     {"--launcher", "--launcher none"},
     {"--alone", "--alone"},
     {"--steps", "--steps 9"},
