@@ -96,7 +96,8 @@ MessageCost measured_message_cost(const std::string& kind) {
   TimingEnd timing;
   std::future<std::vector<MessageCost>> all = timing.all();
   try {
-    // The receivers of a job's messages mostly sleep; without this they would poll for the next one.
+    // The receivers of a job's messages mostly sleep; without this they would poll for the next
+    // one.
     LinkOptions sleeps;
     sleeps.spin = Duration(0);
     const std::unique_ptr<Link> there = make_link(kind, sleeps), here = make_link(kind, sleeps);

@@ -275,8 +275,8 @@ std::vector<Flag> device_flags() {
   };
 }
 
-// Flags that one part of the program sets for another. $PACELINE_PREDICT carries those of copies, as
-// it carries a user's flags, so is_internal() does not count them.
+// Flags that one part of the program sets for another. $PACELINE_PREDICT carries those of copies,
+// as it carries a user's flags, so is_internal() does not count them.
 std::vector<Flag> hidden_flags() {
   return {
       {"--launched", "", "", ""},        {"--one-task", "", "", ""},
