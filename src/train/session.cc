@@ -890,6 +890,7 @@ std::string shares_text(const TaskReport& task) {
 // Returns the ops, five at most, whose kernels took most of the time of all kernels.
 std::vector<KernelReport> top_kernels(const KernelMeter& meter) {
   constexpr std::size_t kMost = 5;
+  if (meter.steps() == 0) return {};  // also if the first timed step failed
   const std::vector<KernelMeter::OpTime> times = meter.times();
   Duration all{0};
   for (const KernelMeter::OpTime& each : times) all += each.time;
