@@ -83,6 +83,7 @@ class TimingEnd : public AnsweringEnd {
 
 double median(const std::vector<MessageCost>& costs, double MessageCost::*of) {
   std::vector<double> values;
+  values.reserve(costs.size());
   for (const MessageCost& cost : costs) values.push_back(cost.*of);
   const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
   std::ranges::nth_element(values, middle);
