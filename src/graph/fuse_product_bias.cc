@@ -14,8 +14,8 @@ bool is_product(const Node& node) {
          node.outputs()[0].dtype == DType::kFloat32;
 }
 
-// Returns the bias, with a relu or without, that is the only reader of the product; null if there
-// is none.
+// Returns the node that adds a bias to the product, and may apply a relu, if nothing else reads the
+// product; otherwise null.
 const Node* bias_of(const Node& product, const Readers& readers) {
   const Node* const reader = is_product(product) ? readers.only_reader(product.output(0)) : nullptr;
   const bool fits = reader != nullptr && (reader->op().name == "bias" || is_relu(*reader)) &&

@@ -27,8 +27,8 @@ struct RewriteOptions {
   /// Whether the rounded operands become float32 again, for a device that multiplies float32
   /// faster.
   bool widened_products = false;
-  /// Whether a bias and a relu become part of the product before them, for a device whose products
-  /// can add them.
+  /// Makes a bias, and the relu behind it, a part of the product before them: for devices whose
+  /// products can add them.
   bool biased_products = false;
   bool channels_last = true;  // images are computed on as (N,H,W,C)
   bool inference = false;     // the roots are those of inference, not of training

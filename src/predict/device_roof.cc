@@ -62,7 +62,7 @@ class NodeOnDevice {
   std::vector<TensorView> inputs_, outputs_;
 };
 
-/// What a number of runs did in the time of the fastest of some tries.
+/// The work of a try, and the time that it took in the fastest of some tries.
 struct Measured {
   double amount = 0;  // FLOPs, bytes or launches
   Duration time{0};

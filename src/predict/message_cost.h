@@ -1,4 +1,4 @@
-// What a small message costs on this machine.
+// Measures the time that a small message takes on this machine.
 #pragma once
 
 #include <string>

@@ -285,7 +285,7 @@ double seconds_by_costs(const Plan& plan, const Roof& roof) {
   return seconds / kKernelsOfRoof;
 }
 
-// Of this many devices with so many threads each, returns how many have cores of their own at once.
+// Returns how many of the devices, each with so many threads, can have cores of their own at once.
 int devices_at_once(int cores, int threads, int devices) {
   return std::clamp(devices, 1, std::max(1, cores / std::max(1, threads)));
 }

@@ -32,7 +32,7 @@ class StepsBeside {
   double busy_cores(double workers) const;
 
   double alone_s() const { return alone_s_; }
-  /// What copies that ran at once did.
+  /// The measured pace of copies that ran at once.
   struct Measured {
     double seconds = 0;      // the mean time of their steps
     double busy_cores = 0;   // the mean of the cores that each of them kept busy

@@ -28,7 +28,7 @@ struct Product {
   bool has_no_plan = false;
   const float* bias = nullptr;
 
-  /// What becomes of an element of row `row`. The bias has an element for each row.
+  /// Applies the epilogue to an element of row `row`. The bias has an element for each row.
   float finished(float x, std::int64_t row) const {
     if ((epilogue & kBias) != 0) x += bias[row];
     return (epilogue & kRelu) != 0 && x < 0 ? 0 : x;

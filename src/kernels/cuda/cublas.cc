@@ -70,7 +70,7 @@ class ProductPlan : public CudaPlan {
 
   /// Asks the library for its best plan within the limits. Returns false if it has none.
   bool find(const CudaPlanLimits& limits) {
-    // Of this address the library reads only the alignment.
+    // The library reads only the alignment of this address.
     if (epilogue_ != CudaEpilogue::kNone) bias_at(CudaCalls::Address(limits.alignment));
     const auto preference = made(calls_, calls_.make_preference, calls_.destroy_preference);
     const auto set = [&](int attribute, const auto& value) {

@@ -88,8 +88,8 @@ struct CudaConvolution {
   bool is_tf32 = false;
 };
 
-/// What a product does with each row of its result: nothing, adds a bias, or also sets to 0 what is
-/// then below 0.
+/// The last part of a product. kBias adds an element of the bias to each row of the result;
+/// kReluBias then also applies a relu.
 enum class CudaEpilogue : std::uint8_t { kNone, kBias, kReluBias };
 
 /// A call of an NVIDIA library that can replace launches. No extent is 0.

@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// What the steps of all plans of one worker's store share. One step thread uses it.
+/// The state that the steps of all plans of one worker's store share. One step thread uses it.
 struct WorkerContext {
   WorkerState& core;
   std::vector<std::unique_ptr<PsConnection>>& connections;

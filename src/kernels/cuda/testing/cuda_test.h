@@ -1,4 +1,4 @@
-// What tests of GPUs share: the fake driver and libraries of tests/fakes.
+// Tests of GPUs share this fixture, which loads the fake driver and libraries of tests/fakes.
 #pragma once
 
 #include <dlfcn.h>
